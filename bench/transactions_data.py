@@ -10,7 +10,6 @@ from django.db import connection
 from django.utils import timezone
 
 from gateway.models import Agent, Message, Run, Session
-from gateway.runs import fingerprint
 from gateway.runs.branches import branch_choose
 from gateway.runs.matching import Continuation
 from gateway.runs.native import open_native
@@ -136,9 +135,10 @@ def _resent(count: int) -> Callable[[], object]:
     messages = [
         {"role": ("user", "assistant")[place % 2], "content": f"{_words(10)} {place}"} for place in range(count - 1)
     ]
-    request = V1Request(agent="bench", messages=tuple(messages), client_system="", session_ref=secrets.token_hex(8))
-    conversation = fingerprint.read_conversation(caller.owner_id, "bench", request.messages)
-    return lambda: open_v1(caller, request, conversation=conversation, continuation=Continuation())
+    ref = secrets.token_hex(8)
+    request = V1Request(caller=caller, agent="bench", messages=tuple(messages), client_system="", session_ref=ref)
+    _ = request.conversation  # read before it is measured
+    return lambda: open_v1(request, continuation=Continuation())
 
 
 def _delete(turns: int) -> Callable[[], object]:

@@ -8,6 +8,7 @@ import dj_database_url
 from django.db import DatabaseError, connection
 
 from config.environment import ConfigurationError, Environment
+from config.permissions import make_private
 
 _FULL_BYTES = 1_000_000
 _PAGE_CONNECTIONS = 2  # minimum left in the pool for pages while every database thread holds a connection
@@ -132,8 +133,7 @@ def _owner_only(database: Path) -> Path:
     its path. For new files the umask does this (config.permissions)."""
     try:
         for path in database.parent.glob(f"{database.name}*"):
-            if path.stat().st_mode & 0o077:
-                path.chmod(0o600)
+            make_private(path)
     except OSError as error:
         raise ConfigurationError(
             f"DAYBOOK_HOME is '{database.parent}'; its database must be a file of this user ({error.strerror})."

@@ -4,7 +4,7 @@ nothing but this module and config.upstreams uses os.environ."""
 import os
 import re
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 from urllib.parse import urlsplit
 
 from pydantic import Field, SecretStr, ValidationError, ValidationInfo, field_validator
@@ -19,6 +19,9 @@ UPSTREAM = re.compile(rf"^DAYBOOK_UPSTREAM_({UPSTREAM_NAME})_(URL|KEY|DIALECT|OP
 _LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 _MAX_BYTES = 1_000_000_000_000
 _DAY = 86_400  # seconds
+Seconds = Annotated[float, Field(gt=0, le=_DAY)]
+Size = Annotated[int, Field(le=_MAX_BYTES)]  # in bytes, characters or tokens
+Count = Annotated[int, Field(le=1_000_000_000)]
 # Fields whose values may have line breaks: JSON, and signing keys, which must not change.
 _MULTILINE = {"attachments", "openai_options", "secret_key", "secret_key_fallbacks"}
 # Existing installations may have keys in quotation marks. A password is checked when an account is created with it.
@@ -67,13 +70,11 @@ class Environment(AccountEnvironment):
     api_key: SecretStr = Field(SecretStr(""), description="First API key of the first administrator.")
     allowed_hosts: str = Field("", description="Host names, separated by commas.")
     trusted_origins: str = Field("", description="Origins (https://host, or an app's), separated by commas.")
-    max_body: int = Field(20_000_000, ge=1_000, le=_MAX_BYTES, description="Largest request body in bytes.")
+    max_body: Size = Field(20_000_000, ge=1_000, description="Largest request body in bytes.")
     body_seconds: float = Field(30, ge=1, le=3600, description="Time limit of a body, plus a second for each 50 kB.")
     body_silence_seconds: float = Field(10, ge=0.1, le=600, description="Longest pause of a client within a body.")
-    body_budget: int = Field(
-        256_000_000, ge=1_000_000, le=_MAX_BYTES, description="Bytes of large bodies in memory, per process."
-    )
-    max_message: int = Field(200_000, ge=1, le=_MAX_BYTES, description="Largest user message in characters.")
+    body_budget: Size = Field(256_000_000, ge=1_000_000, description="Bytes of large bodies in memory, per process.")
+    max_message: Size = Field(200_000, ge=1, description="Largest user message in characters.")
     log: Literal["console", "json"] = Field("console", description="Format of the log.")
     attachments: SecretStr = Field(
         SecretStr(""), description="Django storage of attachments, a JSON object; empty: a folder in the home."
@@ -87,34 +88,22 @@ class Environment(AccountEnvironment):
     sqlite_synchronous: Literal["NORMAL", "FULL"] = Field("NORMAL", description="FULL also survives power cuts.")
     run_seconds: float = Field(600, ge=1, le=86400, description="Time limit of a run.")
     run_steps: int = Field(8, ge=1, le=100, description="Maximum model steps of a run.")
-    answer_bytes: int = Field(
-        1_000_000, ge=1_000, le=_MAX_BYTES, description="Maximum size of a run's answer in bytes."
-    )
-    upstream_connect_seconds: float = Field(10, gt=0, le=_DAY, description="Timeout for connecting to an upstream.")
+    answer_bytes: Size = Field(1_000_000, ge=1_000, description="Maximum size of a run's answer in bytes.")
+    upstream_connect_seconds: Seconds = Field(10, description="Timeout for connecting to an upstream.")
     upstream_first_byte_seconds: float = Field(
         0, ge=0, le=_DAY, description="Timeout until an upstream begins its answer; 0 = the request's own deadline."
     )
-    upstream_idle_seconds: float = Field(
-        120, gt=0, le=_DAY, description="Longest pause of an upstream once its answer has begun."
-    )
+    upstream_idle_seconds: Seconds = Field(120, description="Longest pause of an upstream once its answer has begun.")
     detach_seconds: float = Field(60, ge=0, le=_DAY, description="How long an answer continues with nobody watching.")
-    snapshot_bytes: int = Field(
-        256_000_000, ge=1_000_000, le=_MAX_BYTES, description="Memory for book views in one process."
-    )
-    snapshot_sessions: int = Field(
-        10_000, ge=1, le=1_000_000_000, description="Session snapshots cached in one process."
-    )
+    snapshot_bytes: Size = Field(256_000_000, ge=1_000_000, description="Memory for book views in one process.")
+    snapshot_sessions: Count = Field(10_000, ge=1, description="Session snapshots cached in one process.")
     snapshot_idle_seconds: float = Field(
         3600, ge=1, le=365 * _DAY, description="Idle time after which a snapshot is dropped."
     )
-    recall_lane_seconds: float = Field(0.5, gt=0, le=_DAY, description="Deadline of each lane of recall.")
-    keywords_seconds: float = Field(3, gt=0, le=_DAY, description="Deadline of the request that finds keywords.")
-    push_poll_seconds: float = Field(
-        5, gt=0, le=_DAY, description="How often a websocket polls for lost notifications."
-    )
-    compaction_seconds: float = Field(
-        30, gt=0, le=_DAY, description="Deadline of the request that summarises older turns."
-    )
+    recall_lane_seconds: Seconds = Field(0.5, description="Deadline of each lane of recall.")
+    keywords_seconds: Seconds = Field(3, description="Deadline of the request that finds keywords.")
+    push_poll_seconds: Seconds = Field(5, description="How often a websocket polls for lost notifications.")
+    compaction_seconds: Seconds = Field(30, description="Deadline of the request that summarises older turns.")
     embedding_model: str = Field(
         "", description="Upstream embedding model for search and for agents in /v1/embeddings; empty: none."
     )
@@ -124,21 +113,15 @@ class Environment(AccountEnvironment):
     embedding_path: Path | None = Field(
         None, description="Folder of an ONNX embedding model that runs in Daybook itself; empty: none."
     )
-    embedding_seconds: float = Field(1, gt=0, le=_DAY, description="Deadline of a turn's query vector.")
+    embedding_seconds: Seconds = Field(1, description="Deadline of a turn's query vector.")
     memory_providers: str = Field("", description="Additional memory providers, dotted paths separated by commas.")
-    provider_seconds: float = Field(
-        5, gt=0, le=_DAY, description="Timeout of an additional provider for recording a run."
-    )
-    review_tokens: int = Field(
-        24_000, ge=500, le=1_000_000_000, description="Maximum tokens of conversation that a review reads."
-    )
+    provider_seconds: Seconds = Field(5, description="Timeout of an additional provider for recording a run.")
+    review_tokens: Count = Field(24_000, ge=500, description="Maximum tokens of conversation that a review reads.")
     review_steps: int = Field(8, ge=1, le=100, description="Maximum model steps of a review.")
     review_attempts: int = Field(3, ge=1, le=20, description="Attempts of a review after transient upstream errors.")
-    reviews_per_day: int = Field(
-        500, ge=0, le=1_000_000_000, description="Maximum reviews per owner and day; 0 = no limit."
-    )
-    review_tokens_per_day: int = Field(
-        5_000_000, ge=0, le=_MAX_BYTES, description="Maximum tokens for reviews per owner and day; 0 = no limit."
+    reviews_per_day: Count = Field(500, ge=0, description="Maximum reviews per owner and day; 0 = no limit.")
+    review_tokens_per_day: Size = Field(
+        5_000_000, ge=0, description="Maximum tokens for reviews per owner and day; 0 = no limit."
     )
     approval_days: int = Field(14, ge=1, le=3650, description="Days that writes of a review wait for approval.")
     webhooks_private: bool = Field(False, description="Webhooks and alerts may use private addresses.")

@@ -30,18 +30,26 @@ def tighten(home: Path) -> int:
     changed = 0
     for path in [home, *_own_paths(home)]:
         try:
-            mode = path.stat().st_mode
-            if mode & _OTHERS and not mode & stat.S_ISVTX:  # not a shared folder such as /tmp
-                path.chmod(stat.S_IMODE(mode) & ~_OTHERS)
-                changed += 1
-        except FileNotFoundError:
-            continue  # a -wal file that was just deleted
+            changed += make_private(path)
         except PermissionError:
             logger.warning("%s can be read by others and belongs to another user; take it over or close it.", path)
     if changed:
         what = counted(changed, "file or folder", "files and folders")
         logger.warning("%s in %s could be read by others: now private.", what, home)
     return changed
+
+
+def make_private(path: Path) -> bool:
+    """Remove the permissions of group and others from a path, but not from a shared folder such as /tmp. Return True if
+    there were any. Raises OSError, but not for a missing file: a `-wal` may just have been deleted."""
+    try:
+        mode = path.stat().st_mode
+        if not mode & _OTHERS or mode & stat.S_ISVTX:
+            return False
+        path.chmod(stat.S_IMODE(mode) & ~_OTHERS)
+    except FileNotFoundError:
+        return False
+    return True
 
 
 def _own_paths(home: Path) -> Iterator[Path]:

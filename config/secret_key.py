@@ -27,14 +27,16 @@ def secret_key(env: Environment, home: Path) -> str:
     path = home / "secret_key"
     try:
         key = path.read_text().strip() if path.exists() else _create_key(path)
+    except UnicodeDecodeError:
+        key = ""
     except OSError as error:
         raise ConfigurationError(
             f"DAYBOOK_HOME is '{home}'; secret_key in it must be a file of this user ({error.strerror})."
         ) from None
     if not key:
         raise ConfigurationError(
-            f"DAYBOOK_HOME is '{home}'; secret_key in it is empty: restore it from a backup, or delete it to get a new "
-            "one, which ends all logins."
+            f"DAYBOOK_HOME is '{home}'; secret_key in it is empty or no text: restore it from a backup, or delete it "
+            "to get a new one, which ends all logins."
         )
     return key
 

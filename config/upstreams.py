@@ -15,15 +15,10 @@ def upstreams(env: Environment) -> dict[str, dict[str, Any]]:
     key = env.openai_api_key.get_secret_value()
     if env.openai_base_url or key:
         found["default"] = {"url": env.openai_base_url or "https://api.openai.com/v1", "key": key}
-    for variable, value in (
-        ("OPENAI_DIALECT", env.openai_dialect),
-        ("OPENAI_OPTIONS", env.openai_options),
-        ("OPENAI_AT_ONCE", env.openai_at_once),
-    ):
-        if value:
-            checked = _upstream_value(variable, value)
-            if "default" in found:
-                found["default"][variable.removeprefix("OPENAI_").lower()] = checked
+    fields = {"dialect": env.openai_dialect, "options": env.openai_options, "at_once": env.openai_at_once}
+    of_default = {field: _upstream_value(f"OPENAI_{field.upper()}", value) for field, value in fields.items() if value}
+    if "default" in found:
+        found["default"] |= of_default
     for variable, value in os.environ.items():
         if (match := UPSTREAM.match(variable)) and value:
             name, field = match[1].lower(), match[2].lower()

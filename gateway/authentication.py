@@ -3,7 +3,7 @@ Caller with an owner; the layers below do not know Django users."""
 
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from dataclasses import replace
 from uuid import UUID
 
@@ -30,7 +30,7 @@ from memories.services import WriteRequired, owner_for_end_user, owner_for_user
 
 END_USER_HEADERS = {"x-daybook-user": "daybook", "x-openwebui-user-id": "openwebui"}
 _IMPORT = "/api/import"
-_NDJSON = "application/x-ndjson"
+_FILES = frozenset({"application/x-ndjson", *IMPORT_TYPES}) - {"application/json"}  # that an import accepts
 _COMPRESSIONS = frozenset({"gzip", "x-gzip", "deflate", "compress", "br", "zstd"})
 _WRITES = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 # Read requests that have a body.
@@ -206,22 +206,20 @@ def find_caller_by_cookie(request: HttpRequest, *, write: bool = True) -> Caller
     return Caller(owner_id=owner.pk, actor=f"user:{user.pk}")
 
 
-def require_json(request: HttpRequest, *, also: Collection[str] = ()) -> None:
-    """Raise UnsupportedMediaType for a body that is neither JSON nor of one of the types `also`, or is compressed."""
+def require_json(request: HttpRequest) -> None:
+    """Raise UnsupportedMediaType for a body that is neither JSON nor, for an import, a file, or is compressed."""
     if request.method not in _WRITES or not request.body:
         return
     encodings = request.headers.get("content-encoding", "").lower().split(",")
     if not _COMPRESSIONS.isdisjoint(map(str.strip, encodings)):  # some programs name the character set there
         raise UnsupportedMediaType("Send the body without Content-Encoding: a compressed body is not read.")
-    kind = (request.content_type or "").lower()
-    if kind != "application/json" and not kind.endswith("+json") and kind not in also:
-        files = f", or a file as {', '.join(sorted({*also} - {'application/json'}))}" if also else ""
+    kind, files = (request.content_type or "").lower(), ""
+    if request.path_info.rstrip("/") == _IMPORT:
+        if kind in _FILES:
+            return
+        files = f", or a file as {', '.join(sorted(_FILES))}"
+    if kind != "application/json" and not kind.endswith("+json"):
         raise UnsupportedMediaType(f"Send JSON with Content-Type: application/json{files}.")
-
-
-def _file_types(request: HttpRequest) -> Collection[str]:
-    """Return the body types that the native API accepts besides JSON: files for imports."""
-    return (_NDJSON, *IMPORT_TYPES) if request.path_info.rstrip("/") == _IMPORT else ()
 
 
 def require_writer(caller: Caller) -> None:
@@ -260,7 +258,7 @@ class NativeAuth(_BearerAuth):
     async def __call__(self, request: HttpRequest) -> Caller:
         if given_key(request.headers.get):
             caller = await caller_by_key(request, cached=False)
-            require_json(request, also=_file_types(request))
+            require_json(request)
             if request.method in _WRITES and request.path_info not in _QUERIES:
                 require_writer(caller)
             return caller
@@ -268,7 +266,7 @@ class NativeAuth(_BearerAuth):
         working_for.set(caller.owner_id)
         if end_user(request.headers.get)[0] == "daybook":
             raise Forbidden("A login may not name end users; a trusted key may.")
-        require_json(request, also=_file_types(request))  # before Django looks for the token in a form
+        require_json(request)  # before Django looks for the token in a form
         if refused := check_csrf(request):
             raise Forbidden(f"The CSRF token is missing or wrong. Reload the page. ({refused.status_code})")
         return caller

@@ -5,7 +5,6 @@ A client may declare such a request in a header or in `metadata`. Otherwise it i
 client_tasks.toml lists, together with a sign in its structure. If in doubt, a request is a turn, since a person may
 also ask for a title (docs/decisions/0035)."""
 
-import json
 import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,6 +16,8 @@ from typing import Any
 
 from gateway.messages import SYSTEM_ROLES, ChatMessage, text_of
 from gateway.runs.wrappers import without_reminders
+from memories.errors import InvalidRequest
+from memories.json_input import read_json
 
 _FILE = Path(__file__).with_suffix(".toml")
 # Characters at both ends that are searched for the words; these prompts have the conversation in between.
@@ -129,8 +130,8 @@ def _is_declared(headers: Mapping[str, str], metadata: Mapping[str, Any]) -> boo
 def _codex_kind(given: Any) -> str:
     """Return the kind of request that Codex declares, such as `turn` or `compaction`; "" if there is none."""
     try:
-        metadata = json.loads(given) if isinstance(given, str) else None
-    except ValueError:
+        metadata = read_json(given, repair=True) if isinstance(given, str) else None
+    except InvalidRequest:
         return ""
     return str(metadata.get("request_kind", "")) if isinstance(metadata, dict) else ""
 
@@ -144,7 +145,7 @@ def _signs(
         if message.get("role") == "user" or (message.get("role") == "assistant" and not message.get("tool_calls"))
     )
     count = len(list(islice(spoken, 2)))
-    names = {_tool_name(tool) for tool in tools}
+    names = {(tool.get("function") or {}).get("name") for tool in tools}
     signs = {
         "single": count == 1,
         "history": count > 1,
@@ -157,11 +158,6 @@ def _signs(
         "whole": True,
     }
     return frozenset(name for name, present in signs.items() if present)
-
-
-def _tool_name(tool: ChatMessage) -> str:
-    function = tool.get("function")
-    return str(function.get("name", "")) if isinstance(function, dict) else ""
 
 
 def _folded(text: str) -> str:

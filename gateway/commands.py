@@ -109,18 +109,17 @@ def answer_native(caller: Caller, session_id: UUID | None, content: str) -> Slic
     return _store(session, content, reply)
 
 
-def answer_v1(caller: Caller, request: V1Request) -> Slices[CommandTurn]:
+def answer_v1(request: V1Request) -> Slices[CommandTurn]:
     """Execute a command after a resent conversation. Raises ModelNotFound, Unauthorized, InvalidRequest."""
     command = command_in(request.messages) or ParsedCommand(verb="help")
-    agent = agent_find(caller, request.agent)
+    caller, agent = request.caller, agent_find(request.caller, request.agent)
     # The messages before the command identify the session, so look it up with another message in place of the command.
     placeholder = {"role": "user", "content": f"A command stood here: {uuid7()}"}
     others, last_command = without_commands(request.messages)
     before = replace(request, messages=(*others, placeholder), after_command=last_command)
-    conversation = fingerprint.read_conversation(caller.owner_id, agent.name, before.messages)
-    lookup = SessionLookup(caller=caller, agent=agent, request=before, conversation=conversation)
+    lookup = SessionLookup(agent=agent, request=before)
     yield True
-    continuation = find_continuation(caller, before, conversation) if conversation.turns_before else Continuation()
+    continuation = find_continuation(before) if before.conversation.turns_before else Continuation()
     yield
     with transaction.atomic():
         command_session(lookup, continuation)  # raises before the command has an effect

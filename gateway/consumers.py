@@ -18,7 +18,6 @@ from django.db import Error as DatabaseError
 
 from gateway.authentication import caller_of_key, end_user, given_key, is_same_caller
 from gateway.keys import key_hash
-from gateway.limits.watchers import OpenPerOwner
 from gateway.metrics import open_websockets
 from gateway.sockets import login_group, login_valid
 from memories.caller import UNLIMITED, KeyLimits
@@ -26,13 +25,14 @@ from memories.database.access import in_read_thread, in_thread
 from memories.errors import DomainError
 from memories.limits import SOCKETS
 from memories.messaging.outbox import PAGE, current_number, notifications_after, owner_group
+from memories.open_counts import OpenCounts
 from memories.pagination import parse_number
 from memories.services import owner_for_user
 
 logger = logging.getLogger("daybook.push")
 _UNAUTHORIZED = 4401
 _TOO_MANY = 4429
-_open = OpenPerOwner()  # sockets
+_open = OpenCounts[UUID]()  # sockets
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from gateway.errors import RequestRefused, UpstreamUnreachable
 from gateway.jobs import Throttle, enqueue, enqueue_books, run_async
 from gateway.requests import request_id
 from gateway.upstream import EMBEDDINGS, ModelRequest
+from gateway.upstream.fault_classes import CONTEXT, fault_class
 from memories.errors import DomainError
 from memories.models import Book, Memory
 from memories.recall.vectors import known_vectors, missing_vectors, packed, vectors_store
@@ -181,6 +182,5 @@ async def _add_vectors(known: dict[str, bytes], texts: Mapping[str, str], model:
 
 def _shortened(text: str, refusal: RequestRefused) -> str:
     """Return the first half of a refused text if the text was too long, otherwise ""."""
-    too_long = refusal.upstream_code == "context_length_exceeded" or refusal.details.get("status") == 413
     half = text[: len(text) // 2]
-    return half if too_long and len(half) >= _MIN_CHARS else ""
+    return half if fault_class(refusal) is CONTEXT and len(half) >= _MIN_CHARS else ""

@@ -1,14 +1,12 @@
 """Messages as chat completions have them, and their text."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 ChatMessage = dict[str, Any]
 """A message of a chat completion. Clients and model servers send it, so any field may be missing or malformed."""
 SYSTEM_ROLES = frozenset({"system", "developer"})
 PARAGRAPH = "\n\n"
-# Names that programs give the person's messages, in lower case and without signs
-_PERSON = frozenset({"", "user", "human", "userproxy", "userproxyagent", "admin", "humanuser", "humanproxy", "enduser"})
 
 
 def content_text(content: Any, *, gap: str = "") -> str:
@@ -32,13 +30,13 @@ def text_of(content: Any) -> str:
 
 def has_media(content: Any) -> bool:
     """Return True if a message's content has parts that are not text, such as a picture."""
-    return any(True for _ in other_parts(content))
+    return bool(other_parts(content))
 
 
-def other_parts(content: Any) -> Iterator[dict[str, Any]]:
-    """Yield the parts of a message's content that are not text."""
-    if isinstance(content, list):
-        yield from (part for part in content if isinstance(part, dict) and part.get("type") != "text")
+def other_parts(content: Any) -> list[dict[str, Any]]:
+    """Return the parts of a message's content that are not text."""
+    parts = content if isinstance(content, list) else ()
+    return [part for part in parts if isinstance(part, dict) and part.get("type") != "text"]
 
 
 def joined_content(*contents: Any, gap: str = PARAGRAPH) -> Any:
@@ -55,19 +53,6 @@ def joined_content(*contents: Any, gap: str = PARAGRAPH) -> Any:
 def content_parts(content: Any) -> list[Any]:
     """Return the parts of a message's content, which may be a text."""
     return content if isinstance(content, list) else [{"type": "text", "text": content}]
-
-
-def by_others(messages: Sequence[ChatMessage]) -> list[ChatMessage]:
-    """Return the user messages that other participants of a group chat wrote, as agents do in AutoGen or LangGraph: if
-    user messages differ in their `name`, those with a name that does not mean the person."""
-    said = [message for message in messages if message.get("role") == "user"]
-    if not any(message.get("name") for message in said) or len({_participant(message) for message in said}) < 2:
-        return []
-    return [message for message in said if _participant(message) not in _PERSON]
-
-
-def _participant(message: ChatMessage) -> str:
-    return "".join(filter(str.isalnum, str(message.get("name") or "").casefold()))
 
 
 def last_user_index(messages: Sequence[ChatMessage]) -> int:

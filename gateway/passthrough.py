@@ -5,6 +5,7 @@ import asyncio
 import contextlib
 import json
 import logging
+import re
 from collections.abc import AsyncGenerator, Iterable
 from contextlib import aclosing
 from dataclasses import dataclass
@@ -27,7 +28,7 @@ from gateway.runs.client_tools import ClientCalls
 from gateway.runs.context import RunOutput
 from gateway.runs.requested import V1Request
 from gateway.runs.summaries import may_be_summary, summary_store
-from gateway.steps import ModelStep, complete_step, step_use, stream_step
+from gateway.steps import ModelStep, complete_step, name_in, step_use, stream_step
 from gateway.tool_calls import tool_names
 from gateway.turns.events import Delta, Done
 from gateway.upstream import CHAT, COMPLETIONS, EMBEDDINGS, ModelRequest, ModelTarget, is_demo, model
@@ -42,6 +43,7 @@ from memories.tokens import text_tokens
 
 logger = logging.getLogger("daybook.usage")
 _USAGE_BYTES = 2_000  # bytes at both ends of an answer that are searched for the usage
+_USAGE = re.compile(rb'"usage"\s*:\s*(?=\{)')
 # An agent's default parameters that mean the same in text completions as in chats
 _TEXT_PARAMETERS = frozenset(
     {
@@ -89,7 +91,7 @@ class PlainCall:
         if self.conversation is None or not may_be_summary(self.conversation.messages, answer):
             return
         try:
-            continuation = await in_read_thread(find_continuation, self.caller, self.conversation)
+            continuation = await in_read_thread(find_continuation, self.conversation)
             if session_id := continuation.session_id:
                 await asyncio.shield(in_patient_thread(summary_store, self.caller.owner_id, session_id, answer))
         except (DomainError, DatabaseError) as error:  # must not fail the answer
@@ -133,7 +135,7 @@ def plain_call(caller: Caller, request: PlainRequest, request_id: str) -> PlainC
     spender = Spender(owner_id=caller.owner_id, key_id=caller.key_id, agent=agent_name, prices=known)
     conversation = None
     if request.path == CHAT and last_user_index(request.messages) >= 0:
-        conversation = V1Request(agent=request.agent, messages=request.messages, client_system="")
+        conversation = V1Request(caller=caller, agent=request.agent, messages=request.messages, client_system="")
     return PlainCall(request=model_request, caller=caller, spender=spender, conversation=conversation)
 
 
@@ -227,11 +229,10 @@ async def plain_events(call: PlainCall, *, stream: bool) -> AsyncGenerator[Delta
 def _model_use(request: ModelRequest, answer: dict[str, Any], texts: Iterable[str]) -> ModelUse:
     """Return the usage in an answer or, if it has none, an estimate from the request and the answer's texts."""
     usage, (_, requested), text = usage_of(answer), request.answered_by, "".join(texts)
-    name = answer.get("model")
-    model = name if isinstance(name, str) else ""
     if not usage and request.path != CHAT:
         prompt = request.parameters.get("prompt" if request.path == COMPLETIONS else "input")
         usage = {"prompt_tokens": _tokens_of(prompt), "completion_tokens": text_tokens(text)}
+    model = name_in(answer.get("model"))
     return ModelUse(requested=requested, model=model, usage=usage, messages=request.messages, text=text)
 
 
@@ -244,15 +245,13 @@ def _tokens_of(given: Any) -> int:
 
 def _text_in(choice: dict[str, Any]) -> str:
     message = choice.get("message") or choice.get("delta") or {}
-    content = message.get("content") if isinstance(message, dict) else ""
-    return content_text(content) or content_text(choice.get("text"))
+    return content_text(message.get("content")) or content_text(choice.get("text"))
 
 
 def usage_in(answer: bytes) -> Any:
     """Return the usage near the beginning or the end of a JSON answer, which is not parsed as a whole, or {}."""
     for piece in (answer[-_USAGE_BYTES:], answer[:_USAGE_BYTES]):
-        if (at := piece.rfind(b'"usage"')) >= 0 and (begin := piece.find(b"{", at)) >= 0:
-            text = piece[begin:].decode(errors="replace")
+        for found in reversed([*_USAGE.finditer(piece)]):
             with contextlib.suppress(ValueError, RecursionError):
-                return json.JSONDecoder().raw_decode(text)[0]
+                return json.JSONDecoder().raw_decode(piece[found.end() :].decode(errors="replace"))[0]
     return {}

@@ -4,7 +4,7 @@ addresses."""
 import re
 from collections.abc import Mapping
 from contextvars import ContextVar
-from ipaddress import IPv4Address, IPv6Address, ip_address
+from ipaddress import IPv6Address, ip_address
 
 from django.conf import settings
 from django.http import HttpRequest
@@ -78,9 +78,9 @@ def network_of(address: str) -> str:
         found = ip_address(address.partition("%")[0])
     except ValueError:
         return address
-    if isinstance(found, IPv4Address) or found.ipv4_mapped:
-        return str(found if isinstance(found, IPv4Address) else found.ipv4_mapped)
-    return str(IPv6Address(int(found) >> 64 << 64))
+    if isinstance(found, IPv6Address):
+        found = found.ipv4_mapped or IPv6Address(int(found) >> 64 << 64)
+    return str(found)
 
 
 def origin_allowed(origin: str, host: str) -> bool:

@@ -15,14 +15,13 @@ from gateway.limits.spending import ModelUse
 from gateway.messages import content_text
 from gateway.telemetry import NOTHING, Span, begin
 from gateway.upstream import ModelRequest, ModelTarget, model
-from gateway.upstream.answer import choices_of
+from gateway.upstream.answer import choices_of, max_body_bytes
 from gateway.upstream.calls import PartialCall, StepCall
 from gateway.upstream.collected import MessageAccumulator
 from gateway.upstream.custom_tools import custom_names
 from gateway.upstream.kept import KeptFields, SizeBudget, with_kept
 from gateway.upstream.reasoning import ThoughtInText, reasoning_in
 from gateway.upstream.usage import newer_usage, usage_of
-from memories.errors import TooLarge
 from memories.storable import storable_text
 
 ENDED = frozenset({"stop", "tool_calls"})
@@ -81,7 +80,7 @@ class ModelStep:
     _message: MessageAccumulator = field(init=False)
 
     def __post_init__(self) -> None:
-        self._message = MessageAccumulator(SizeBudget(), self._count)
+        self._message = MessageAccumulator(SizeBudget(max_body_bytes()), SizeBudget(self.bytes_left).spend)
 
     @property
     def texts(self) -> Sequence[str]:
@@ -95,7 +94,7 @@ class ModelStep:
 
     def take(self, choice: dict[str, Any], part: dict[str, Any], *, whole: bool = False) -> str:
         """Add a choice's delta or, with `whole`, its complete message, and return the text in it. Raises TooLarge."""
-        self.finish_reason = _name_in(choice.get("finish_reason")) or self.finish_reason
+        self.finish_reason = name_in(choice.get("finish_reason")) or self.finish_reason
         refusal = refusal_in(part)
         if refusal:
             part = {name: value for name, value in part.items() if name != "refusal"}
@@ -111,24 +110,20 @@ class ModelStep:
         self.thought = ThoughtInText(self.answered_by, request.parameters)
         self._message.calls.custom_names = custom_names(request.tools)
         attributes = {"gen_ai.operation.name": "chat", "gen_ai.request.model": request.model}
-        span = begin("daybook.model_step", {**attributes, "daybook.upstream": request.upstream}, parent=self.part_of)
+        attributes["daybook.upstream"] = request.upstream
         seconds = max(self.deadline - asyncio.get_running_loop().time(), 0.001)
-        failure: Exception | None = None
-        try:
-            yield replace(request, seconds=seconds, span=span)
-            self.answered_by = request.answered_by
-        except Exception as error:
-            failure = error
-            raise
-        finally:
-            span.note(
-                {
-                    "gen_ai.response.model": self.model,
-                    "gen_ai.usage.input_tokens": int(self.usage.get("prompt_tokens") or 0),
-                    "gen_ai.usage.output_tokens": int(self.usage.get("completion_tokens") or 0),
-                }
-            )
-            span.end(failure)
+        with begin("daybook.model_step", attributes, parent=self.part_of) as span:
+            try:
+                yield replace(request, seconds=seconds, span=span)
+                self.answered_by = request.answered_by
+            finally:
+                span.note(
+                    {
+                        "gen_ai.response.model": self.model,
+                        "gen_ai.usage.input_tokens": int(self.usage.get("prompt_tokens") or 0),
+                        "gen_ai.usage.output_tokens": int(self.usage.get("completion_tokens") or 0),
+                    }
+                )
 
     def result(self) -> ModelStepResult:
         """Return the result of the finished step."""
@@ -159,11 +154,6 @@ class ModelStep:
             ),
         )
 
-    def _count(self, text: str) -> None:
-        self.bytes_left -= len(text.encode())
-        if self.bytes_left < 0:
-            raise TooLarge("The answer exceeds the gateway's size limit and was cut off.")
-
 
 def step_use(request: ModelRequest, step: ModelStep) -> ModelUse | None:
     """Return the model use of a step, even if it was cut off; None if the model sent nothing."""
@@ -182,11 +172,10 @@ async def stream_step(request: ModelRequest, step: ModelStep) -> AsyncGenerator[
                 around = {name: value for name, value in chunk.items() if name not in _IN_CHUNK and value is not None}
                 if around and not around.items() <= step.around.items():
                     step.around = dict(islice({**step.around, **around}.items(), MAX_AROUND))
-                step.model = _name_in(chunk.get("model")) or step.model
+                step.model = name_in(chunk.get("model")) or step.model
                 step.usage = newer_usage(step.usage, usage_of(chunk))
                 for choice in choices_of(chunk):
-                    delta = choice.get("delta")
-                    delta = delta if isinstance(delta, dict) else {}
+                    delta: dict[str, Any] = choice.get("delta") or {}
                     if choice.get("index"):
                         yield choice, ""  # further choices are only passed on
                         continue
@@ -208,14 +197,13 @@ async def complete_step(request: ModelRequest, step: ModelStep) -> AsyncGenerato
     fields. Until the answer begins only the request's own deadline applies. Raises DomainErrors."""
     with step.within_span(request) as timed:
         answer = await model().complete(timed)
-        step.model = _name_in(answer.get("model"))
+        step.model = name_in(answer.get("model"))
         step.usage = usage_of(answer)
     step.choice = answer
     choice = answer["choices"][0]
-    message = choice.get("message")
-    if isinstance(message, dict):
-        choice["message"] = message = dict(step.thought.moved(message, last=True))
-    yield choice, step.take(choice, message if isinstance(message, dict) else {}, whole=True)
+    if message := choice.get("message"):
+        choice["message"] = dict(step.thought.moved(message, last=True))
+    yield choice, step.take(choice, choice.get("message") or {}, whole=True)
 
 
 async def ask(
@@ -254,12 +242,12 @@ async def ask(
 
 def has_other_content(choice: Mapping[str, Any]) -> bool:
     """Return True if a choice contains more than text and tool calls: reasoning, a refusal, audio, …"""
-    part = choice.get("delta", choice.get("message"))  # some servers repeat the message beside an empty last delta
-    other = isinstance(part, dict) and any(value for key, value in part.items() if key not in _MESSAGE_FIELDS)
-    return other or bool(choice.get("logprobs"))
+    # Some servers repeat the message beside an empty last delta.
+    part = choice.get("delta", choice.get("message")) or {}
+    return bool(choice.get("logprobs")) or any(value for key, value in part.items() if key not in _MESSAGE_FIELDS)
 
 
-def _name_in(value: Any) -> str:
+def name_in(value: Any) -> str:
     """Return an upstream's name for something in storable form; "" for anything but text."""
     return storable_text(value)[:_MAX_NAME] if isinstance(value, str) else ""
 

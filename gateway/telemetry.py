@@ -7,7 +7,7 @@ which it began. The generators of a turn pass their span as an argument instead.
 
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import Any
+from typing import Any, Self
 
 from gateway.requests import trace_context
 
@@ -24,7 +24,7 @@ Attributes = Mapping[str, str | int | float | bool]
 
 
 class Span:
-    """A running span, or a no-op."""
+    """A running span, or a no-op. As a context manager it ends with the block."""
 
     def __init__(self, inner: Any = None) -> None:
         self._inner = inner
@@ -41,6 +41,12 @@ class Span:
             self._inner.set_attribute("error.type", getattr(error, "code", "") or type(error).__name__)
             self._inner.set_status(trace.StatusCode.ERROR)
         self._inner.end()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
+        self.end(error if isinstance(error, Exception) else None)  # cancellation is not an error
 
     def current(self) -> AbstractContextManager[Any]:
         """Make spans that begin within the block its children."""
@@ -81,13 +87,5 @@ def begin(name: str, attributes: Attributes, *, parent: Span = NOTHING) -> Span:
 @contextmanager
 def span(name: str, attributes: Attributes, *, parent: Span = NOTHING) -> Iterator[Span]:
     """Begin a span that is current within the block. For functions and coroutines, not for generators."""
-    begun = begin(name, attributes, parent=parent)
-    failure: Exception | None = None
-    try:
-        with begun.current():
-            yield begun
-    except Exception as error:  # cancellation is not an error
-        failure = error
-        raise
-    finally:
-        begun.end(failure)
+    with begin(name, attributes, parent=parent) as begun, begun.current():
+        yield begun

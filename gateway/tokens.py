@@ -17,8 +17,7 @@ def estimate_message(message: dict[str, Any], target: ModelTarget | None = None)
     """Return the estimated tokens of a message with its tool calls. A part that is not text counts as 500. Kept fields
     count only if they are sent back to `target`."""
     content = message.get("content")
-    size = text_tokens(text_of(content)) + _PER_MESSAGE
-    size += 500 * sum(1 for _ in other_parts(content))
+    size = text_tokens(text_of(content)) + _PER_MESSAGE + 500 * len(other_parts(content))
     if calls := message.get("tool_calls"):
         size += text_tokens(json.dumps(calls))
     kept = kept_of(message)

@@ -18,7 +18,7 @@ from memories.database.batches import Slices
 from memories.errors import BlockedByScan, Conflict, DomainError, InvalidRequest, TooLarge
 from memories.models import ChangeSet, WriteOrigin
 from reviews.applying import apply_writes
-from reviews.ending import reviews_cancel, reviews_end
+from reviews.ending import reviews_cancel, reviews_end, state_after
 from reviews.errors import RunCancelled
 from reviews.models import ReviewRun
 from reviews.writes import PENDING, ReviewWrite, WriteState
@@ -200,7 +200,7 @@ def _settle(run: ReviewRun, problem: dict[str, Any] | None) -> None:
         run.rejected_at = None
     elif run.rejected_at is None:  # undoing a clear may restore writes that were rejected long before
         run.rejected_at = timezone.now()
-    state = _state_after(states)
+    state = state_after(run.writes)
     reviews_end(
         ReviewRun.objects.filter(pk=run.pk),
         state,
@@ -211,17 +211,6 @@ def _settle(run: ReviewRun, problem: dict[str, Any] | None) -> None:
         rejected_at=run.rejected_at,
     )
     run.refresh_from_db(fields=["state", "error", "finished_at"])
-
-
-def _state_after(states: Set[WriteState]) -> ReviewRun.State:
-    """Return the state of a review whose writes are in these states."""
-    if WriteState.WAITING in states:
-        return State.AWAITING_APPROVAL
-    if WriteState.APPLIED in states:
-        return State.SAVED
-    if states & {WriteState.UNDONE, WriteState.SKIPPED}:
-        return State.UNDONE
-    return State.NOTHING_TO_SAVE if WriteState.KNOWN in states else State.CANCELLED
 
 
 @transaction.atomic

@@ -2,6 +2,7 @@
 their owner's daily quota. Called by reviews.runner."""
 
 import time
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from uuid import UUID
@@ -17,6 +18,7 @@ from memories.selectors import of_active_accounts
 from reviews.ending import reviews_cancel
 from reviews.models import ReviewRun
 from reviews.quotas import usage_today
+from reviews.selectors import Row
 
 State = ReviewRun.State
 LEASE_MARGIN = timedelta(seconds=10)
@@ -46,17 +48,24 @@ def review_claim(run_id: UUID) -> ReviewClaim | None:
         return None
 
 
+def due_run(run: Row | None, states: Collection[str], cause: str) -> Row:
+    """Return a run of a review or a consolidation that may be claimed now. Raises NotClaimed, with `cause` if the run's
+    state is not one of `states`."""
+    if run is None:
+        raise NotClaimed("unknown")
+    if run.state not in states:
+        raise NotClaimed(cause, state=run.state)
+    if run.not_before > timezone.now():
+        raise NotClaimed("not_due", not_before=run.not_before.isoformat())
+    if not type(run)._default_manager.filter(of_active_accounts(), pk=run.pk).exists():
+        raise NotClaimed("account_inactive")
+    return run
+
+
 def _claim(run_id: UUID) -> ReviewClaim | None:
     now, began = timezone.now(), time.monotonic()
     run = ReviewRun.objects.select_related("owner", "session").filter(pk=run_id).first()
-    if run is None:
-        raise NotClaimed("unknown")
-    if run.state != State.SCHEDULED:
-        raise NotClaimed("not_scheduled", state=run.state)
-    if run.not_before > now:
-        raise NotClaimed("not_due", not_before=run.not_before.isoformat())
-    if not ReviewRun.objects.filter(of_active_accounts(), pk=run.pk).exists():
-        raise NotClaimed("account_inactive")
+    run = due_run(run, (State.SCHEDULED,), "not_scheduled")
     if run.session_id is None:
         reviews_cancel(ReviewRun.objects.filter(pk=run.pk, state=State.SCHEDULED), "Its session was deleted.")
         raise NotClaimed("session_deleted")

@@ -12,7 +12,7 @@ from memories.messaging.outbox import notify
 from memories.models import Notification
 from memories.number_words import memories
 from reviews.models import ReviewRun
-from reviews.writes import ReviewWrite, applied, counts
+from reviews.writes import ReviewWrite, WriteState, applied, counts
 
 State = ReviewRun.State
 _REQUESTERS: dict[str, str] = {
@@ -54,6 +54,18 @@ def reviews_end(
 def reviews_cancel(runs: "QuerySet[ReviewRun]", reason: str, *, code: str = "cancelled", **values: Any) -> int:
     """Cancel runs and drop their waiting writes. Returns the number of runs updated."""
     return reviews_end(runs, State.CANCELLED, error={"code": code, "message": reason}, writes=[], **values)
+
+
+def state_after(writes: Iterable[ReviewWrite]) -> ReviewRun.State:
+    """Return the state of a review after a decision about its writes, or their undo."""
+    states = {write.state for write in writes}
+    if WriteState.WAITING in states:
+        return State.AWAITING_APPROVAL
+    if WriteState.APPLIED in states:
+        return State.SAVED
+    if states & {WriteState.UNDONE, WriteState.SKIPPED}:
+        return State.UNDONE
+    return State.NOTHING_TO_SAVE if WriteState.KNOWN in states else State.CANCELLED
 
 
 def review_notify(review: ReviewRun, state: ReviewRun.State, writes: list[ReviewWrite]) -> None:

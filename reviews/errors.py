@@ -28,6 +28,10 @@ class AnswerUnusable(DomainError):
     code, http_type, http_status = "unusable_answer", "api_error", 502
 
 
+class SourcesChanged(AnswerUnusable):
+    """The sources of a synthesis changed during the model call; it must be repeated, so that a person's edit wins."""
+
+
 class RetryLater(DomainError):
     """Sessions could not be read and will be retried after a pause. The message is that of the first one."""
 
@@ -50,7 +54,3 @@ class QuotaExceeded(Exception):
     def __init__(self, scope: str) -> None:
         super().__init__(scope)
         self.scope = scope
-
-
-class SourcesChanged(Exception):
-    """The sources of a synthesis changed during the model call; it must be repeated, so that a person's edit wins."""

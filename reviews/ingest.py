@@ -13,6 +13,7 @@ from gateway.models import Message, Session
 from gateway.runs.context import NewHashes
 from gateway.runs.ingested import messages_add
 from gateway.runs.instructions import hashes_store, new_hashes
+from gateway.runs.participants import other_participants
 from gateway.runs.rows import message_rows
 from gateway.runs.session_rows import named
 from memories.caller import Caller
@@ -54,7 +55,9 @@ def ingest_prepare(
         found = Session.objects.filter(named(session_ref), owner_id=caller.owner_id)
         session_id = found.values_list("pk", flat=True).first()
     return Ingest(
-        messages=message_rows(caller.owner_id, None, messages, history=len(messages)),
+        messages=message_rows(
+            caller.owner_id, None, messages, history=len(messages), others=other_participants(messages)
+        ),
         instructions=instructions,
         session_id=session_id,
         hashes=new_hashes(caller.owner_id, session_id or uuid7(), instructions),

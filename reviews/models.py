@@ -139,6 +139,10 @@ class ClearedReview(models.Model):
         return f"cleared {self.review_id}"
 
 
+_OPEN_STATES = ("scheduled", "running", "paused")
+_OPEN = Q(state__in=_OPEN_STATES)
+
+
 class ConsolidationRun(models.Model):
     """One run of the two phases of consolidation over a book: extraction of past sessions, then synthesis of documents.
     The worker that holds the phase's lease executes it in slices."""
@@ -162,7 +166,7 @@ class ConsolidationRun(models.Model):
         SCHEDULE = "schedule", "Schedule"
         REQUEST = "request", "On request"
 
-    OPEN = ("scheduled", "running", "paused")
+    OPEN = _OPEN_STATES
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     owner = models.ForeignKey(Owner, on_delete=models.CASCADE, related_name="consolidation_runs")
@@ -205,19 +209,11 @@ class ConsolidationRun(models.Model):
 
     class Meta:
         constraints = [
-            models.UniqueConstraint(
-                fields=["book"],
-                condition=Q(state__in=("scheduled", "running", "paused")),
-                name="consolidation_one_open_per_book",
-            ),
+            models.UniqueConstraint(fields=["book"], condition=_OPEN, name="consolidation_one_open_per_book")
         ]
         indexes = [
             models.Index(fields=["owner", "-id"], name="consolidation_of_owner"),
-            models.Index(
-                fields=["not_before"],
-                condition=Q(state__in=("scheduled", "running", "paused")),
-                name="consolidation_open",
-            ),
+            models.Index(fields=["not_before"], condition=_OPEN, name="consolidation_open"),
         ]
 
     def __str__(self) -> str:

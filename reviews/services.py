@@ -12,7 +12,7 @@ from uuid import UUID
 
 from django.conf import settings
 from django.db import connection, transaction
-from django.db.models import F, Q, Value
+from django.db.models import F, Q, QuerySet, Value
 from django.utils import timezone
 
 from gateway.errors import UpstreamSilent
@@ -83,15 +83,8 @@ def review_fail(claim: ReviewClaim, outcome: ReviewOutcome, error: DomainError) 
         with suppress(LeaseLost):
             _end(claim, outcome, State.FAILED, error=problem)
         return
-    claim.held.update(
-        state=State.SCHEDULED,
-        lease_token=None,
-        lease_expires_at=None,
-        not_before=timezone.now() + timedelta(seconds=delay),
-        enqueued_at=None,
-        usage=add_usage(claim.review.usage, outcome.usage),
-        error=problem,
-    )
+    usage = add_usage(claim.review.usage, outcome.usage)
+    _schedule_again(claim.held, timezone.now() + timedelta(seconds=delay), usage=usage, error=problem)
 
 
 def retry_delay(error: DomainError, attempts: int) -> float | None:
@@ -123,11 +116,15 @@ def expire_leases(now: datetime) -> int:
     if connection.vendor == "sqlite":  # where a process that has ended is noticed at once
         over |= Q(holder__in=[holder for holder in set(running.values_list("holder", flat=True)) if has_ended(holder)])
     stale = running.filter(over)
-    rescheduled = stale.filter(attempts__lt=settings.REVIEW_ATTEMPTS).update(
-        state=State.SCHEDULED, lease_token=None, lease_expires_at=None, not_before=now, enqueued_at=None
-    )
+    rescheduled = _schedule_again(stale.filter(attempts__lt=settings.REVIEW_ATTEMPTS), now)
     problem = {"code": "worker_lost", "message": "The worker stopped or died during each attempt."}
     return rescheduled + reviews_end(stale, State.FAILED, error=problem, finished_at=now)
+
+
+def _schedule_again(runs: "QuerySet[ReviewRun]", not_before: datetime, **values: Any) -> int:
+    """Release running reviews for another attempt. Returns how many."""
+    unheld = {"lease_token": None, "lease_expires_at": None, "enqueued_at": None}
+    return runs.update(state=State.SCHEDULED, not_before=not_before, **unheld, **values)
 
 
 def _count_from(now: datetime) -> None:
@@ -150,20 +147,16 @@ def _finish_locked(review: ReviewRun, claim: ReviewClaim, outcome: ReviewOutcome
             write.wait()
         staged = []
     repeats_join(review.book, review.session_id, outcome.writes)
-    change_set = _apply(review, outcome, staged) if staged else None
+    change_set = None
+    if staged:
+        origin, kind = WriteOrigin.BACKGROUND_REVIEW, ChangeSet.Kind.REVIEW
+        change_set, refused = apply_writes(review, outcome.writes, staged, actor="model", origin=origin, kind=kind)
+        for index, error in refused.items():
+            outcome.writes[index].refuse(str(error))
     state = State.SAVED if change_set else State.NOTHING_TO_SAVE
     if any(write.waiting for write in outcome.writes):
         state = State.AWAITING_APPROVAL
     _end(claim, outcome, state, writes=outcome.writes, change_set=change_set, reviewed=True)
-
-
-def _apply(review: ReviewRun, outcome: ReviewOutcome, staged: list[ReviewWrite]) -> UUID | None:
-    """Apply the staged writes and set their states. Returns their change set."""
-    origin, kind = WriteOrigin.BACKGROUND_REVIEW, ChangeSet.Kind.REVIEW
-    change_set, refused = apply_writes(review, outcome.writes, staged, actor="model", origin=origin, kind=kind)
-    for index, error in refused.items():
-        outcome.writes[index].refuse(str(error))
-    return change_set
 
 
 def _lock_claimed(claim: ReviewClaim) -> ReviewRun:

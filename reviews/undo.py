@@ -8,6 +8,7 @@ from memories.history.undo import UndoResult, change_set_get, undo_slices
 from memories.messaging.outbox import notify
 from memories.models import ChangeSet, Notification, WriteOrigin
 from memories.services import Source
+from reviews.ending import state_after
 from reviews.models import ConsolidationRun, ConsolidationState, ReviewRun
 from reviews.writes import WriteState
 
@@ -54,7 +55,8 @@ def record_undone(root: ChangeSet, undone: UndoResult, is_undo: bool) -> None:
             write.state = WriteState.UNDONE if is_undo else WriteState.APPLIED
         elif write.number in undone.skipped and write.state == WriteState.APPLIED:
             write.state = WriteState.SKIPPED
-    review.state = _state_after(review, undone, is_undo)
+    if undone.undone:
+        review.state = state_after(review.writes)
     review.save(update_fields=["writes", "state"])
     if undone.undone and is_undo:
         notify(
@@ -64,14 +66,6 @@ def record_undone(root: ChangeSet, undone: UndoResult, is_undo: bool) -> None:
             review_id=review.pk,
             memory_numbers=undone.undone,
         )
-
-
-def _state_after(review: ReviewRun, undone: UndoResult, is_undo: bool) -> str:
-    """Return the state after an undo or redo: undone if no write is in effect, ignoring memories changed since."""
-    states = {write.state for write in review.writes}
-    if WriteState.WAITING in states or not undone.undone:
-        return review.state
-    return State.UNDONE if is_undo and WriteState.APPLIED not in states else State.SAVED
 
 
 def record_documents_undone(root: ChangeSet, undone: UndoResult, is_undo: bool) -> None:

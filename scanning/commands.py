@@ -36,8 +36,9 @@ RULES: tuple[PatternRule, ...] = (
         "contains a command that harms or leaks",
         r"\brm\s+-[a-z]*(?:rf|fr)[a-z]*\s+(?:--no-preserve-root\s+)?[\"']?(?:/(?:\s|$|[\"'*;<)&])|~|\*|\$home"
         r"|/home|/etc|/usr|/var)",
-        r"/dev/tcp/|\bnc\s+-[a-z]*e[a-z]*\s|\bncat\s+[^\n]{0,60}-e\b|mkfifo\s+/tmp|bash\s+-i\s+>"
-        r"|reverse shell (?:to|at|on|in|into)|socket\.socket\([^\n]{0,200}subprocess",
+        r"/dev/tcp/",
+        r"\bnc(?:\s+-[a-z]*e[a-z]*\s|at\s+[^\n]{0,60}-e\b)",
+        r"mkfifo\s+/tmp|reverse shell (?:to|at|on|in|into)|bash\s+-i\s+>|socket\.socket\([^\n]{0,200}subprocess",
         r"\b(?:curl|wget|iwr|invoke-webrequest|fetch)\b[^\n|;]{0,300}\|\s{0,3}(?:sudo\s+)?(?:ba|z|da|k)?sh\b",
         r"\b(?:curl|wget)\b[^\n]{0,300}(?:\$\(|`)[^\n]{0,80}(?:cat|env|base64|printenv|history|id_rsa)",
         r"\b(?:check(?:ing)? in with|report(?:ing)? to|connect(?:ing)? to|beacon(?:ing)? to"
@@ -47,7 +48,7 @@ RULES: tuple[PatternRule, ...] = (
         r"\\(?:x1b|033|u001b|e)\]52",
         r"base64\s+(?:-d|--decode|-D)\s{0,3}\|\s{0,3}(?:sudo\s+)?(?:ba|z|da)?sh|\|\s{0,3}base64 -d",
         r"(?:cat|printenv|env)\b[^\n|]{0,80}\|\s{0,3}(?:curl|nc|wget|ssh)\b",
-        r"(?:~/|/home/\w+/|\$home/)?\.(?:bashrc|zshrc|profile|bash_profile)\b[^\n]{0,80}(?:https?://|curl|wget)",
+        r"\.(?:bashrc|zshrc|profile|bash_profile)\b[^\n]{0,80}(?:https?://|curl|wget)",
         r"authorized_keys\b[^\n]{0,60}(?:ssh-(?:rsa|ed25519)|attacker)|(?:ssh-(?:rsa|ed25519)|add"
         r"|append)\b[^\n]{0,120}authorized_keys",
         r"\b(?:scp|rsync|sftp|ftp|nc|rclone)\b[^\n]{0,120}(?:id_rsa|id_ed25519|\.ssh\b|\.env\b|\.aws|passwd"

@@ -12,23 +12,25 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from urllib.parse import unquote
 
-from scanning.views import View, reversed_view
+from scanning.views import View
 
 MAX_DEPTH = 2
 MAX_ENCODED = 8_000  # characters of one encoded passage
 _MIN_READABLE_SHARE = 0.85
 
 _BASE64 = re.compile(r"(?<![A-Za-z0-9+/_\-=])[A-Za-z0-9+/_\-]{14,8000}={0,2}(?![A-Za-z0-9+/_])")
-_HEX = re.compile(
-    r"(?<![0-9a-fA-F])(?:[0-9a-fA-F]{2}[ :]?){8,4000}(?![0-9a-fA-F])|(?:\\x[0-9a-fA-F]{2}){6,2000}"
-    r"|(?:0x[0-9a-fA-F]{2}[ ,]{1,2}){6,2000}"
+# What must not precede these is checked behind the first character, so that `re` can skip to it.
+_HEX = re.compile(r"[0-9a-fA-F](?<![0-9a-fA-F]{2})[0-9a-fA-F][ :]?(?:[0-9a-fA-F]{2}[ :]?){7,3999}(?![0-9a-fA-F])")
+_HEX_CODES = re.compile(
+    r"\\x[0-9a-fA-F]{2}(?:\\x[0-9a-fA-F]{2}){5,1999}"
+    r"|0x[0-9a-fA-F]{2}[ ,]{1,2}(?:0x[0-9a-fA-F]{2}[ ,]{1,2}){5,1999}"
 )
 _PERCENT = re.compile(r"[^\s%]{0,80}+(?:%[0-9a-fA-F]{2}[^\s%]{0,40}+){3,2000}")
 _ENTITIES = re.compile(r"(?:&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[a-zA-Z]{2,8});[^&\n]{0,20}){2,2000}")
 _ESCAPES = re.compile(r"(?:\\(?:u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|u\{[0-9a-fA-F]{1,6}\})[^\\\n]{0,20}){3,1500}")
 _ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|u\{([0-9a-fA-F]{1,6})\})")
-_DECIMALS = re.compile(r"(?<!\d)(?:1?\d\d[ ,]{1,2}){9,400}1?\d\d(?!\d)")
-_BINARY = re.compile(r"(?<![01])(?:[01]{8} ?){6,500}(?![01])")
+_DECIMALS = re.compile(r"\d(?<!\d\d)(?:(?<=1)\d)?\d[ ,]{1,2}(?:1?\d\d[ ,]{1,2}){8,399}1?\d\d(?!\d)")
+_BINARY = re.compile(r"[01](?<![01]{2})[01]{7} ?(?:[01]{8} ?){5,499}(?![01])")
 _ROT13 = re.compile(r"\b(?:rot-?13|caesar|rot)\b")
 _TAG_RUN = re.compile("[\U000e0020-\U000e007e]{4,}")
 _BACKWARDS = re.compile(
@@ -59,7 +61,7 @@ def decoded_views(view: View, depth: int = MAX_DEPTH) -> Iterator[View]:
     if _ROT13.search(lower):
         yield View(codecs.encode(view.text, "rot13"), view.origin, decoded=True)
     if _BACKWARDS.search(lower):
-        yield reversed_view(view)
+        yield View(view.text[::-1], [*reversed(view.origin[:-1]), view.origin[-1]], decoded=True)
 
 
 def _unescaped_view(view: View) -> View | None:
@@ -128,6 +130,7 @@ def _from_binary(text: str) -> str:
 _CODECS: tuple[tuple[re.Pattern[str], Callable[[str], str], str], ...] = (
     (_BASE64, _from_base64, ""),
     (_HEX, _from_hex, ""),
+    (_HEX_CODES, _from_hex, "x"),
     (_PERCENT, unquote, "%"),
     (_ENTITIES, html.unescape, "&"),
     (_ESCAPES, _from_escapes, "\\"),

@@ -10,6 +10,7 @@ from functools import cache
 from stdnum import iban, luhn, numdb
 from stdnum.iso7064 import mod_97_10
 
+from scanning.patterns import HintedPatterns, hinted_matches
 from scanning.provider_keys import Span, is_filler
 from scanning.words import word_set
 
@@ -36,7 +37,7 @@ _QUERY = re.compile(
     r"(?i)[?&](?:access_token|token|api_?key|key|apikey|auth|secret|client_secret|sig|signature|password"
     r"|passwd|pwd|x-amz-signature|sas)=(?P<password>[^\s&#\"'<>]{6,300})"
 )
-_CARD = re.compile(r"(?<![\d.\-/])(?:\d[ \-]?){12,18}\d(?![\d]|[.\-/]\d)")
+_CARD = re.compile(r"\d(?<![\d.\-/]\d)[ \-]?(?:\d[ \-]?){11,17}\d(?!\d|[.\-/]\d)")
 _CARD_GROUPS = re.compile(r"\d{4}([ \-])\d{4}\1\d{4}\1\d{1,7}|3\d{3}([ \-])\d{6}\2\d{4,5}|\d{13,19}")
 _CARD_WORDS = re.compile(
     r"card|karte|carte|tarjeta|cartao|cartão|carta|карт|卡|カード|카드|کارت|kart|बैंक|visa|master|amex|cvv|cvc|exp",
@@ -80,18 +81,32 @@ _FILLER_PASSWORD = re.compile(
 )
 
 
+_KEYS: HintedPatterns = (
+    ("private key", _PEM, "private_key"),
+    ("private key", _PEM_HEAD, "private_key"),
+    ("putty-user-key", _PUTTY, "private_key"),
+    ("eyj", _JWT, "json_web_token"),
+)
+_ADDRESSES: HintedPatterns = (
+    ("://", _URL, "url_password"),
+    ("://", _QUERY, "url_password"),
+    ("=", _CONNECTION, "url_password"),
+    ("-u", _CURL_USER, "password"),
+    ("basic ", _BASIC, "password"),
+    ("bearer", _BEARER, "token"),
+)
+_MIN_PEM = 61  # characters; a shorter block is only a header
+
+
 def format_spans(text: str) -> Iterator[Span]:
     """Yield secrets with a fixed format in a text with its original case."""
-    if "KEY" in text or "PuTTY" in text:
-        for match in (*_PEM.finditer(text), *_PEM_HEAD.finditer(text)):
-            if len(match.group()) > 60:
-                yield match.start(), match.end(), "private_key"
-        for match in _PUTTY.finditer(text):
-            yield match.start(), match.end(), "private_key"
-    if "eyJ" in text:
-        for match in _JWT.finditer(text):
-            yield match.start(), match.end(), "json_web_token"
-    yield from _address_spans(text)
+    low = text.lower()
+    for match, rule in hinted_matches(text, low, _KEYS):
+        if match.re not in (_PEM, _PEM_HEAD) or len(match.group()) >= _MIN_PEM:
+            yield *match.span(), rule
+    for match, rule in hinted_matches(text, low, _ADDRESSES):
+        if _may_be_password(match.re, match.group("password")):
+            yield *match.span("password"), rule
     yield from _card_spans(text)
     yield from _iban_spans(text)
     yield from _seed_spans(text)
@@ -102,20 +117,13 @@ def is_placeholder(value: str) -> bool:
     return bool(_FILLER_PASSWORD.match(value)) or "${" in value or "{{" in value or "$(" in value or is_filler(value)
 
 
-def _address_spans(text: str) -> Iterator[Span]:
-    addresses = (_URL, _QUERY) if "://" in text else ()
-    for pattern in (*addresses, _CONNECTION, _CURL_USER, _BASIC, _BEARER):
-        for match in pattern.finditer(text):
-            value = match.group("password")
-            digits = any(char.isdigit() for char in value)
-            plain = (pattern is _QUERY and not (digits and len(value) >= 8)) or (
-                pattern in (_BASIC, _BEARER) and not (digits or "=" in value)
-            )
-            if not plain and not is_placeholder(value):
-                yield *match.span("password"), _RULES.get(pattern, "url_password")
-
-
-_RULES = {_CURL_USER: "password", _BASIC: "password", _BEARER: "token"}
+def _may_be_password(pattern: re.Pattern[str], value: str) -> bool:
+    digits = any(char.isdigit() for char in value)
+    if pattern is _QUERY and not (digits and len(value) >= 8):
+        return False
+    if pattern in (_BASIC, _BEARER) and not (digits or "=" in value):
+        return False
+    return not is_placeholder(value)
 
 
 def _card_spans(text: str) -> Iterator[Span]:

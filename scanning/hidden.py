@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 from itertools import islice, pairwise
 
-from scanning.characters import BLACK_FLAG, LOOKALIKES, folded, is_accent, is_invisible, script_of
+from scanning.characters import ACCENTS, BLACK_FLAG, BLANKS, INVISIBLE, LOOKALIKES, folded, script_of
 from scanning.verdict import Finding
 
 _ANSI = re.compile(r"[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f]")
@@ -38,6 +38,7 @@ _RULES: tuple[tuple[re.Pattern[str], str, re.Pattern[str] | None], ...] = (
 # Scripts in whose words a joiner, non-joiner or zero-width space has no function.
 _PLAIN_SCRIPTS = frozenset({"LATIN", "CYRILLIC", "GREEK", "ARMENIAN", "GEORGIAN", "HAN", "CJK", "HIRAGANA", "KATAKANA"})
 _LOOKALIKE_SCRIPTS = frozenset({"CYRILLIC", "GREEK", "ARMENIAN", "CHEROKEE"})
+_HIDING = INVISIBLE | BLANKS | ACCENTS  # all other rules are about some of these
 
 HIDDEN = "contains characters that a person cannot see"
 
@@ -62,11 +63,16 @@ _REASONS = {
 
 
 def _unicode_spans(text: str) -> Iterator[tuple[int, int, str]]:
-    flags = [m.span() for m in _FLAG.finditer(text)]
-    for match in _TAGS.finditer(text):
-        if not any(start <= match.start() and match.end() <= end for start, end in flags):
-            yield match.start(), match.end(), "tag_characters"
-            break
+    letters = set(text)
+    if not _HIDING.isdisjoint(letters):
+        yield from _hiding_spans(text)
+    if any(script_of(char) in _LOOKALIKE_SCRIPTS for char in letters):
+        yield from _mixed_scripts(text)
+
+
+def _hiding_spans(text: str) -> Iterator[tuple[int, int, str]]:
+    if tags := _TAGS.search(_FLAG.sub(lambda flag: " " * len(flag[0]), text)):
+        yield *tags.span(), "tag_characters"
     for pattern, rule, allowed_with in _RULES:
         found = pattern.search(text)
         if found and not (allowed_with and allowed_with.search(text)):
@@ -76,7 +82,6 @@ def _unicode_spans(text: str) -> Iterator[tuple[int, int, str]]:
     stacked = list(_STACKED.finditer(text))
     if len(stacked) >= 2:
         yield stacked[0].start(), stacked[-1].end(), "stacked_accents"
-    yield from _mixed_scripts(text)
 
 
 def _selector_spans(text: str) -> Iterator[tuple[int, int, str]]:
@@ -100,14 +105,12 @@ def _zero_width_spans(text: str) -> Iterator[tuple[int, int, str]]:
 def _mixed_scripts(text: str) -> Iterator[tuple[int, int, str]]:
     """Find at least three words that mix Latin letters with look-alikes, or one where look-alikes are between Latin
     letters."""
-    if not any(script_of(char) in _LOOKALIKE_SCRIPTS for char in set(text)):
-        return
     mixed: list[re.Match[str]] = []
     for match in _WORD.finditer(text):
         word = match.group()
         if word.isascii():
             continue
-        scripts = [script_of(char) for char in word if not is_invisible(char) and not is_accent(char)]
+        scripts = [script_of(char) for char in word if char not in INVISIBLE and char not in ACCENTS]
         kinds = set(scripts) - {""}
         if "LATIN" not in kinds or not kinds & _LOOKALIKE_SCRIPTS or len(word) < 3:
             continue

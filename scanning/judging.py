@@ -10,7 +10,7 @@ from functools import lru_cache
 
 from scanning.model import model
 from scanning.orders import RULES
-from scanning.proximity import QUOTE, CompiledRule, order_findings
+from scanning.proximity import QUOTE, CompiledRule, order_matches
 from scanning.sentences import Sentence, sentences_of
 from scanning.verdict import Finding
 from scanning.views import View
@@ -22,12 +22,16 @@ _CERTAIN_WHEN_BARE = frozenset({"instruction_override", "role_hijack"})
 
 @lru_cache(maxsize=8192)
 def _possible_rules(classes: int) -> tuple[CompiledRule, ...]:
-    return tuple(rule for rule in RULES if rule.can_match(classes))
+    """Return the rules that find all that they need among these classes of a sentence."""
+    return tuple(
+        rule for rule in RULES if all(classes & mask for mask in (rule.anchor, *(near[0] for near in rule.near)))
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """A rule's match in a sentence: `quoted` between quotation marks, `bare` at the beginning of the sentence."""
+    """A rule's match in a sentence: `quoted` between quotation marks, `bare` at the beginning of the sentence, or
+    encoded, which no statement about somebody is."""
 
     finding: Finding
     sentence: Sentence
@@ -56,12 +60,13 @@ def orders_in(view: View, sentences: Sequence[Sentence]) -> list[Order]:
     """Return the matches of the rules in the sentences of a folded view."""
     orders = []
     for sentence in sentences:
-        for finding in order_findings(view, sentence, _possible_rules(sentence.union)):
-            word = next((at for at, start in enumerate(sentence.starts) if view.origin[start] >= finding.start), 0)
-            start = sentence.starts[word]
-            line = view.text.rfind("\n", 0, start) + 1
-            quoted = len(QUOTE.findall(view.text, max(line, start - 500), start)) % 2 == 1
-            orders.append(Order(finding, sentence, quoted, bare=word <= 1))
+        for rule, first, last in order_matches(view, sentence, _possible_rules(sentence.union)):
+            begin, end = sentence.starts[first], sentence.ends[last]
+            line = view.text.rfind("\n", 0, begin) + 1
+            quoted = len(QUOTE.findall(view.text, max(line, begin - 500), begin)) % 2 == 1
+            begin, end = view.located(begin, end)
+            finding = Finding(kind="injection", rule=rule.name, start=begin, end=end, reason=rule.reason)
+            orders.append(Order(finding, sentence, quoted, bare=first <= 1 or view.decoded))
     return orders
 
 
@@ -76,7 +81,7 @@ def _is_certain(view: View, order: Order) -> bool:
 
 
 _ORDER = re.compile(
-    r"\byou(?:'re| are| will| must| can| cannot| can't| should| shall| have to| always| never|'ll| won't"
+    r"you(?<!\wyou)(?:'re| are| will| must| can| cannot| can't| should| shall| have to| always| never|'ll| won't"
     r"| do not| don't)\b"
 )
 _ABOUT_ANSWERS = re.compile(

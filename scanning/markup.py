@@ -39,9 +39,9 @@ RULES: tuple[PatternRule, ...] = (
         r"|user)\s?:[^\n]{0,200}[.?!]?\s(?:assistant|ai)\s?:",
         r"[\"']role[\"']\s{0,3}:\s{0,3}[\"'](?:system|developer|assistant"
         r"|tool)[\"']\s{0,3},\s{0,3}[\"']content[\"']\s{0,3}:\s{0,3}[\"']?[^\n\"'.]{6}",
-        r"-{2,5} ?(?:begin|end|start)(?: of)? (?:system|hidden|secret|developer|admin|new|memory|memories|context"
+        r"--{1,4} ?(?:begin|end|start)(?: of)? (?:system|hidden|secret|developer|admin|new|memory|memories|context"
         r"|conversation|user|instructions|prompt|document|data|input)[ a-z]{0,40}-{2,5}",
-        r"(?<!=)={3,20} ?(?:begin|end|start|system|new)[ a-z]{0,40}={3,}",
+        r"=(?<!==)={2,19} ?(?:begin|end|start|system|new)[ a-z]{0,40}={3,}",
         r"<!--[^>]{0,40}\b(?:system|instruction|ignore|assistant|ai|prompt|agent|override|developer)\b",
         r"\{\{[#/~]?\s?(?:system|assistant|user)\s?~?\}\}|\{%-?\s?(?:system|assistant)\b",
     ),

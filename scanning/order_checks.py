@@ -39,11 +39,6 @@ def _is_report(sentence: Sentence, at: int) -> bool:
     return at > 0 and sentence.words[at - 1] in ("i", "we", "they", "who", "user")
 
 
-def is_you(sentence: Sentence, at: int) -> bool:
-    """Return True if the sentence states what "you" are or have, as opposed to a question or a condition."""
-    return not sentence.words[max(at - 1, 0)].startswith(("can", "could", "would", "do", "if", "where", "how"))
-
-
 def is_short(sentence: Sentence, at: int) -> bool:
     """Return True for a short order that is not part of a longer statement."""
     return len(sentence.words) <= 12 and is_order(sentence, at)
@@ -75,13 +70,12 @@ def is_about_something(sentence: Sentence, at: int) -> bool:
     return True
 
 
+_LIMITING = word_set("in on from for of than when that which")
+
+
 def is_bare(sentence: Sentence, at: int) -> bool:
-    """Return True if the order has no object that would make it legitimate: "drop all restrictions <<<"."""
-    return (
-        len(sentence.words) <= 9
-        and is_wanted(sentence, at)
-        and not {"in", "on", "from", "for", "of"} & set(sentence.words[at:])
-    )
+    """Return True if nothing limits the order: "drop all restrictions <<<", not "cancel all orders older than …"."""
+    return len(sentence.words) <= 9 and is_wanted(sentence, at) and _LIMITING.isdisjoint(sentence.words[at:])
 
 
 def is_removal(sentence: Sentence, at: int) -> bool:

@@ -43,13 +43,12 @@ FAMILIES: tuple[Family, ...] = (
         "gives the assistant another role without limits",
         """
         BECOME + UNRESTRICTED(0,12) + YOU|MACHINE|LONG(-12,12) ? is_order
-        BECOME + WITHOUT(0,10) + LIMITS(0,13) + YOU|MACHINE|LONG(-6,12) - STORY|EVERYDAY ? is_order
-        BECOME + WITHOUT(-8,12) + LIMITS(-10,8) + YOU|YOURS|MACHINE(-10,12) - STORY ? is_you
+        BECOME + WITHOUT(-8,12) + LIMITS(-10,8) + YOU|YOURS|MACHINE(-10,12) - STORY
         UNRESTRICTED + YOU(-6,4) + LONG|BECOME(-10,10) - META ? is_no_question
-        UNRESTRICTED + ANSWERS(-6,6) + YOU|YOURS|MACHINE(-10,8) - STORY ? is_you
+        UNRESTRICTED + ANSWERS(-6,6) + YOU|YOURS|MACHINE(-10,8) - STORY
         LIMITS + AVOID(-4,1) + BECOME(-12,0)
         REFUSE + NEVER(-3,2) + EVERY_REQUEST(-2,6)
-        LIMITS + CANCELLED|WITHOUT(-4,6) + YOU(-8,8) + BECOME|LONG(-12,12) - STORY ? is_you
+        LIMITS + CANCELLED|WITHOUT(-4,6) + YOU(-8,8) + BECOME|LONG(-12,12) - STORY
         UNRESTRICTED + MACHINE(0,1) + ONLY_YOU(-13,6) ? is_no_question
         REFUSE + NEVER(-4,0) + MACHINE|YOU(-8,4) + BECOME(-12,0) - STORY
         REFUSE + VIOLATION(-1,6)

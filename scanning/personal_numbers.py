@@ -110,7 +110,7 @@ _RECOVERY = re.compile(
     ).replace("{GAP}", r"[\s,;]{1,4}(?:(?:and|und|et|y|e|en|и|i) )?(?:[\-•*] |\d{1,2}[.)] )?"),
     re.IGNORECASE,
 )
-_RECOVERY_HINT = re.compile(r"cod|kod|код|恢复|备用|コード|코드", re.IGNORECASE)
+_RECOVERY_HINT = re.compile("cod|kod|код|恢复|备用|コード|코드")  # in lower case
 _DISK_KEY = re.compile(r"(?<!\d)\d{6}(?:-\d{6}){7}(?!\d)")
 _DIGIT = re.compile(r"\d")
 
@@ -121,7 +121,7 @@ def number_spans(text: str) -> Iterator[Span]:
         return
     for match in _NUMBER.finditer(text):
         yield from _classified(text, match)
-    if _RECOVERY_HINT.search(text):
+    if _RECOVERY_HINT.search(text.lower()):
         for match in _RECOVERY.finditer(text):
             yield *match.span("v"), "pin"
     if text.count("-") >= 7:

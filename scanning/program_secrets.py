@@ -7,13 +7,14 @@ import re
 from collections.abc import Iterator
 
 from scanning.formats import is_placeholder
+from scanning.patterns import HintedPatterns, hinted_matches
 from scanning.provider_keys import Span, looks_random
 from scanning.secret_values import is_plain_value, looks_like_key, looks_like_password
 
 # The value of a format that always contains a password: anything but a placeholder.
 _VALUE = r"[\"']?(?P<v>[^\s\"'$<>|;{}]{4,100})"
-_COMMANDS = tuple(
-    (word, re.compile(pattern))
+_COMMANDS: HintedPatterns = tuple(
+    (word, re.compile(pattern), "password")
     for word, pattern in (
         ("jdbc:oracle", r"jdbc:oracle:[a-z]{2,5}:[\w.$#]{1,60}/(?P<v>[^\s@/\"']{3,100})@"),
         ("sqlplus", r"\bsqlplus\s(?:-\w{1,3}\s){0,3}[\w.$#]{1,60}/(?P<v>[^\s@/\"']{3,100})@"),
@@ -43,10 +44,6 @@ _COMMANDS = tuple(
         ("masterauth", r"(?m)^\s{0,20}masterauth\s{1,9}[\"']?(?P<v>[^\s\"']{4,100})[\"']?\s{0,9}$"),
         ("bindpw", r"(?m)^\s{0,20}bindpw\s{1,9}(?P<v>[^\s\"']{4,100})\s{0,9}$"),
     )
-)
-"""(word, pattern): any text that the pattern matches contains the word, in lower case."""
-_PGPASS = re.compile(
-    r"(?m)^(?=[\w.\-*]{0,79}[a-zA-Z*])[\w.\-*]{1,80}:(?:\d{2,5}|\*):[\w.\-*]{1,60}:[\w.\-*]{1,60}:(?P<v>[^\s:]{4,100})$"
 )
 _OPTION = re.compile(
     r"(?<![\w\-])--?(?:[a-z]{1,20}-){0,2}(?:password|passwd|passphrase|pass|pwd|token|secret|api-?key)(?P<sign>=|\s)"
@@ -81,6 +78,9 @@ _COOKIE = re.compile(
 )
 _KNOWN_COOKIES = frozenset({"phpsessid", "jsessionid", "asp.net_sessionid", "connect.sid", "sessionid", "li_at"})
 _COOKIE_PARTS = re.compile(r"[A-Za-z0-9]{16,}")
+_PGPASS = re.compile(
+    r"(?m)^(?=[\w.\-*]{0,79}[a-zA-Z*])[\w.\-*]{1,80}:(?:\d{2,5}|\*):[\w.\-*]{1,60}:[\w.\-*]{1,60}:(?P<v>[^\s:]{4,100})$"
+)
 _HASHED = re.compile(r"(?<![\w$])\$(?:apr1|1|5|6|y|2[aby]|argon2(?:id|i|d)|7)\$[./A-Za-z0-9$=,+]{20,200}")
 _BARE_KEY = re.compile(
     r"(?<![A-Za-z0-9+/])(?:b3BlbnNzaC1rZXktdjE|MII[A-Z][\w+/]{1,3}IBAAKCA[QgY]"
@@ -89,29 +89,31 @@ _BARE_KEY = re.compile(
 )
 _HEX_KEY = re.compile(r"(?i)private[ _\-]?key\b[^\n]{0,40}?(?<![0-9a-z])(?:0x)?(?P<v>[0-9a-f]{64})(?![0-9a-z])")
 _EXTENDED_KEY = re.compile(r"(?<![A-Za-z0-9])[xyzt]prv[1-9A-HJ-NP-Za-km-z]{90,112}(?![A-Za-z0-9])")
-_SECRET_HINT = re.compile(r"pass|pwd|psk|pw\b|secret|token|key|auth|credential", re.IGNORECASE)
+_KEYS: HintedPatterns = (
+    (":", _PGPASS, "password"),
+    ("$", _HASHED, "password"),
+    ("", _BARE_KEY, "private_key"),
+    ("private", _HEX_KEY, "private_key"),
+    ("prv", _EXTENDED_KEY, "private_key"),
+)
+_SECRET_HINT = re.compile(r"pass|pwd|psk|pw\b|secret|token|key|auth|credential")  # in lower case
 
 
 def program_spans(text: str) -> Iterator[Span]:
     """Yield secrets in the formats of programs, in a text with its original case."""
     low = text.lower()
-    for word, pattern in _COMMANDS:
-        if word in low:
-            for match in pattern.finditer(text):
-                if _may_be_secret(match.group("v")):
-                    yield *match.span("v"), "password"
-    if text.count(":") >= 4:
-        yield from ((*match.span("v"), "password") for match in _PGPASS.finditer(text))
-    if _SECRET_HINT.search(text):
+    for match, rule in hinted_matches(text, low, _COMMANDS):
+        if _may_be_secret(match.group("v")):
+            yield *match.span("v"), rule
+    for match, rule in hinted_matches(text, low, _KEYS):
+        yield *match.span("v" if match.re.groups else 0), rule
+    if _SECRET_HINT.search(low):
         yield from _option_spans(text)
         yield from _setting_spans(text)
     if "=" in text and (
         "sid" in low or "sess" in low or "auth" in low or "token" in low or "jwt" in low or "li_at" in low
     ):
         yield from _cookie_spans(text)
-    if "$" in text:
-        yield from ((*match.span(), "password") for match in _HASHED.finditer(text))
-    yield from _key_spans(text, low)
 
 
 def _may_be_secret(value: str) -> bool:
@@ -163,12 +165,3 @@ def _cookie_spans(text: str) -> Iterator[Span]:
         known = name in _KNOWN_COOKIES and any(sum(char.isdigit() for char in part) >= 4 for part in parts)
         if known or any(looks_random(part) for part in parts):
             yield *match.span("v"), "token"
-
-
-def _key_spans(text: str, low: str) -> Iterator[Span]:
-    if "MI" in text or "MHc" in text or "MC4" in text or "b3B" in text:
-        yield from ((*match.span(), "private_key") for match in _BARE_KEY.finditer(text))
-    if "private" in low:
-        yield from ((*match.span("v"), "private_key") for match in _HEX_KEY.finditer(text))
-    if "prv" in text:
-        yield from ((*match.span(), "private_key") for match in _EXTENDED_KEY.finditer(text))

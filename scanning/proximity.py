@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from scanning.sentences import Sentence
-from scanning.verdict import Finding
 from scanning.views import View
 from scanning.words import BIT
 
@@ -37,10 +36,6 @@ class CompiledRule:
     near: tuple[tuple[int, int, int], ...]
     excuse: int
     check: Check | None
-
-    def can_match(self, union: int) -> bool:
-        """Return True if a sentence with these classes (`union`) has all that the rule needs."""
-        return bool(union & self.anchor) and all(union & mask for mask, _, _ in self.near)
 
 
 def mask_of(names: str) -> int:
@@ -113,14 +108,13 @@ def _positions(at: int, before: int, after: int, length: int) -> list[int]:
     return [*range(at + 1, min(at + after, length - 1) + 1), *range(at - 1, max(at - before, 0) - 1, -1)]
 
 
-def order_findings(view: View, sentence: Sentence, rules: tuple[CompiledRule, ...]) -> Iterator[Finding]:
-    """Return the matches of the rules in a sentence of a view, at most one of each rule."""
+def order_matches(
+    view: View, sentence: Sentence, rules: tuple[CompiledRule, ...]
+) -> Iterator[tuple[CompiledRule, int, int]]:
+    """Yield the rules that match in a sentence of a view, with the first and last word of their first match."""
     for rule in rules:
         for at, mask in enumerate(sentence.masks):
-            if not mask & rule.anchor:
-                continue
-            span = _match(rule, sentence, at)
+            span = _match(rule, sentence, at) if mask & rule.anchor else None
             if span is not None and not _is_mentioned(view, sentence, span):
-                start, end = view.located(sentence.starts[span[0]], sentence.ends[span[1]])
-                yield Finding(kind="injection", rule=rule.name, start=start, end=end, reason=rule.reason)
+                yield rule, *span
                 break

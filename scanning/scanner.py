@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 
 from scanning import commands, markup
@@ -85,8 +86,6 @@ def _findings(text: str) -> Iterator[Finding]:
 def _readable_findings(view: View) -> Iterator[Finding]:
     """Yield the findings in a text and its disguises: look-alikes, spaced-out letters, digits for letters, and more."""
     yield from _written_findings(view)
-    if clean := cleaned_view(view):
-        yield from _written_findings(clean)
     plain = folded_view(view)
     yield from _folded_findings(plain, view.text, is_disguise=view.decoded)
     for disguise in _disguises(plain):
@@ -107,9 +106,10 @@ def _folded_findings(view: View, original: str, *, is_disguise: bool) -> Iterato
 
 
 def _written_findings(view: View) -> list[Finding]:
-    """Return secrets with a known format in a view with its original case."""
+    """Return secrets with a known format in a view with its original case, as it is and cleaned."""
     spans = (provider_spans, format_spans, program_spans, number_spans)
-    return _secret_findings(view, (span for find in spans for span in find(view.text)))
+    reads = filter(None, (view, cleaned_view(view)))
+    return [found for read in reads for find in spans for found in _secret_findings(read, find(read.text))]
 
 
 def _spoken_findings(view: View, original: str) -> list[Finding]:
@@ -151,14 +151,13 @@ def _redact_once(text: str) -> tuple[str, list[str]]:
     view = raw_view(unredacted)
     plain = folded_view(view)
     found = _written_findings(view)
-    if clean := cleaned_view(view):
-        found += _written_findings(clean)
     for read in (plain, *_disguises(plain)):
         found += _spoken_findings(read, unredacted)
+    starts = [start for start, _ in redacted]
     spans = [
         (start, end, rule)
         for start, end, rule in _merged(found)
-        if not any(first < end and start < last for first, last in redacted)
+        if not ((before := bisect_left(starts, end)) and redacted[before - 1][1] > start)
     ]
     pieces: list[str] = []
     at = 0

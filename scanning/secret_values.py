@@ -35,16 +35,14 @@ def looks_like_password(value: str) -> bool:
         or _OTHER_FORMATS.match(low)
         or _UUID.match(low)
         or _ENV_NAME.match(value)
+        or low.startswith(("$", "<"))
+        or is_placeholder(value)
+        or UNSPACED.search(value)
+        or not any(map(str.isalpha, value))
     ):
         return False
-    if is_placeholder(value) or UNSPACED.search(value):
-        return False
-    letters = any(c.isalpha() for c in value)
-    digits = any(c.isdigit() for c in value)
-    symbols = any(c in "!@#$%^&*?+~=_" for c in value[:-1]) or (value[-1] in "@#$%^&*+~=_" and not digits)
-    if value.endswith("!!"):
-        symbols = True
-    return letters and (digits or symbols) and not (low.startswith("$") or low.startswith("<"))
+    symbols = any(c in "!@#$%^&*?+~=_" for c in value[:-1]) or value[-1] in "@#$%^&*+~=_" or value.endswith("!!")
+    return symbols or any(map(str.isdigit, value))
 
 
 def is_strong_password(value: str) -> bool:

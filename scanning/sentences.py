@@ -17,10 +17,12 @@ LETTERS = (
 )
 PLAIN = r"(?P<plain>[a-z]++(?=[ ,\n]))"
 """Most words: these are no part of an address, so that its patterns need not be tried."""
-_TOKEN = re.compile(
-    rf"{PLAIN}"
-    r"|(?P<url>(?:[a-z][a-z0-9+.\-]{1,10}://|www\.)[^\s<>\"'`)\]，。]{2,})"
+ADDRESS = (
+    r"(?P<url>(?:[a-z][a-z0-9+.\-]{1,10}://|www\.)[^\s<>\"'`)\]，。]{2,})"
     r"|(?P<email>[\w.+\-]{1,64}@[\w\-]{1,63}(?:\.[\w\-]{1,63}){0,5})"
+)
+_TOKEN = re.compile(
+    rf"{PLAIN}|{ADDRESS}"
     r"|(?P<address>(?<![\d.])(?:\d{1,3}\.){3}\d{1,3}(?::\d{1,5})?(?![\d.]))"
     r"|(?P<host>(?:[a-z0-9\-]{1,40}\.){1,4}(?:com|net|org|io|ru|cn|biz|info|example|test|invalid|xyz|top"
     r"|site|dev|app|co|ai|me|cc|tk|onion)(?![\w.]{0,40}\())"

@@ -81,8 +81,3 @@ def cleaned_view(view: View) -> View | None:
     if all(char == letter for char, letter in clean.items()):
         return None
     return view.edited((at, at + 1, clean[char]) for at, char in enumerate(view.text) if clean[char] != char)
-
-
-def reversed_view(view: View) -> View:
-    """Return the view with its text reversed."""
-    return View(view.text[::-1], [*reversed(view.origin[:-1]), view.origin[-1]], decoded=True)

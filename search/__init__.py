@@ -25,19 +25,20 @@ listed above it. docs/search.md explains the design.
 
 from collections.abc import Callable
 
-from search import query, tokens, vectors
+from search import tokens, vectors
 from search.analysis import PROCESS_CACHE, AnalysisCache, BookKey
 from search.entries import Entry
 from search.hits import Hit, Reason
 from search.index import BookIndex
 from search.keywords import extract_keywords, query_keywords
 from search.query import PART_CHARS as LONG_MESSAGE
+from search.query import message_of
 
 
 def forget(matches: Callable[[BookKey | None], bool]) -> None:
     """Drop this process's cached analyses of the books for which `matches` returns True (None: texts without a book),
     and all cached words."""
     PROCESS_CACHE.forget(matches)
-    query.forget_words()
+    message_of.cache_clear()
     tokens.forget_words()
     vectors.forget_words()

@@ -61,8 +61,7 @@ class AnalysisCache:
 
     def __init__(self, *, max_texts: int = 50_000) -> None:
         self._max = max_texts
-        self._cache: OrderedDict[bytes, Analysis] = OrderedDict()
-        self._book_of: dict[bytes, BookKey | None] = {}
+        self._cache: OrderedDict[bytes, tuple[Analysis, BookKey | None]] = OrderedDict()
         self._word_vectors: dict[str, Floats] = {}
         self._lock = threading.Lock()
         self._forgettings = 0
@@ -77,7 +76,7 @@ class AnalysisCache:
         keys = [entry.words_key for entry in entries]
         with self._lock:
             forgettings = self._forgettings
-            analyses = {key: self._cache[key] for key in keys if key in self._cache}
+            analyses = {key: self._cache[key][0] for key in keys if key in self._cache}
             for key in analyses:
                 self._cache.move_to_end(key)
         missing = {key: entry for key, entry in zip(keys, entries, strict=True) if key not in analyses}
@@ -85,9 +84,10 @@ class AnalysisCache:
         with self._lock:
             self.misses += len(fresh)
             for key, analysis in fresh.items() if forgettings == self._forgettings else ():
-                self._cache[key], self._book_of[key] = analysis, book
+                self._cache[key] = analysis, book
             while len(self._cache) > self._max:
-                self._drop_vectors(self._drop(next(iter(self._cache))).spellings)
+                _, (dropped, _) = self._cache.popitem(last=False)
+                self._drop_vectors(dropped.spellings)
         analyses |= fresh
         return [analyses[key] for key in keys]
 
@@ -111,16 +111,12 @@ class AnalysisCache:
         includes texts that another book contains, too: they are analysed again when that book is next built."""
         with self._lock:
             self._forgettings += 1
-            forgotten = {book for book in set(self._book_of.values()) if matches(book)}
-            keys = [key for key, book in self._book_of.items() if book in forgotten]
-            words = {word for key in keys for word in self._drop(key).spellings}
-            for analysis in self._cache.values() if words else ():
+            forgotten = {book for book in {book for _, book in self._cache.values()} if matches(book)}
+            keys = [key for key, (_, book) in self._cache.items() if book in forgotten]
+            words = {word for key in keys for word in self._cache.pop(key)[0].spellings}
+            for analysis, _ in self._cache.values() if words else ():
                 words.difference_update(analysis.spellings)
             self._drop_vectors(words)
-
-    def _drop(self, key: bytes) -> Analysis:
-        del self._book_of[key]
-        return self._cache.pop(key)
 
     def _drop_vectors(self, words: Iterable[str]) -> None:
         for word in words:

@@ -62,8 +62,8 @@ def gather_evidence(query: Query, book: BookArrays, upstream: Closeness | None =
         shared_words=graded[0],
         meaning=meaning,
         speaker=said_by_named(query, book) if query.speakers else none,
-        time=book.facts.says_when.astype(np.float32) if query.asks_when else none,
-        date=said_near(query.times, book) if query.times else none,
+        time=book.facts.says_when.astype(np.float32) if query.message.asks_when else none,
+        date=said_near(query.message.times, book) if query.message.times else none,
         upstream=upstream,
     )
 

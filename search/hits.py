@@ -77,9 +77,9 @@ def ranked_reasons(
     if query.speakers and evidence.speaker[at] > 0:
         found.append(Reason("speaker", (entries[at].speaker or "",)))
     said_at = entries[at].said_at
-    if query.times and evidence.date[at] > 0 and said_at is not None:
+    if query.message.times and evidence.date[at] > 0 and said_at is not None:
         found.append(Reason("date", (f"{said_at.day} {said_at:%B %Y}",)))
-    if query.asks_when and evidence.time[at] > 0:
+    if query.message.asks_when and evidence.time[at] > 0:
         found.append(Reason("time"))
     return tuple(found) or (Reason("meaning" if evidence.meaning[at] > 0 else "rest"),)
 

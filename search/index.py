@@ -179,16 +179,7 @@ def _with_strict(order: list[int], strict: list[int], limit: int) -> list[int]:
     fit."""
     if len(strict) > limit:
         return order
-    missing = [at for at in strict if at not in order]
-    if not missing:
-        return order
     required = set(strict)
-    free = limit - len(strict)
-    result: list[int] = []
-    for at in order:
-        if at in required:
-            result.append(at)
-        elif free > 0:
-            result.append(at)
-            free -= 1
-    return result + missing
+    others = [at for at in order if at not in required][: limit - len(strict)]
+    kept = required.union(others)
+    return [at for at in order if at in kept] + [at for at in strict if at not in order]

@@ -41,9 +41,19 @@ _POLITE: Final = re.compile(POLITE_FRAMES)
 _SPOKEN: Final = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)?")
 
 
+class Message(NamedTuple):
+    """The part of a message's analysis that does not depend on the book."""
+
+    tokens: Sequence[Token]
+    asks_when: bool
+    times: tuple[NamedTime, ...]
+    is_personal: bool
+    """Refers to its writer (I, my, our …)."""
+
+
 @dataclass(frozen=True, eq=False)
 class Query:
-    """An analysed message."""
+    """A message, analysed for one book."""
 
     text: str
     words: Sequence[QueryWord]
@@ -51,10 +61,7 @@ class Query:
     """Centred unit vector (256)."""
     speakers: tuple[int, ...]
     """The book's speakers whom the message names, in the order of the message."""
-    asks_when: bool
-    times: tuple[NamedTime, ...]
-    is_personal: bool
-    """Refers to its writer (I, my, our …)."""
+    message: Message
 
     @cached_property
     def spelled(self) -> list[tuple[int, str]]:
@@ -70,15 +77,6 @@ class Query:
             for term, value in word.nearest:
                 near.setdefault(term, []).append((-value, word.term))
         return near
-
-
-class Message(NamedTuple):
-    """The part of a message's analysis that does not depend on the book."""
-
-    tokens: Sequence[Token]
-    asks_when: bool
-    times: tuple[NamedTime, ...]
-    is_personal: bool
 
 
 @lru_cache(maxsize=_CACHE_SIZE)
@@ -100,9 +98,7 @@ def analyse_query(text: str, extra_words: Sequence[str], book: BookArrays, simil
         words=similarity.of(_rarest(words, book)),
         vector=unit(book.static.vector(text.strip() or " ".join(extra_words)) - book.centre),
         speakers=speakers,
-        asks_when=message.asks_when,
-        times=message.times,
-        is_personal=message.is_personal,
+        message=message,
     )
 
 
@@ -158,11 +154,6 @@ def _rarest(words: list[Token], book: BookArrays) -> list[Token]:
     terms = book.places_of([word.term for word in words])
     idf = np.where(terms >= 0, book.idf_of(terms), 0)
     return [words[at] for at in np.sort((-idf).argsort(kind="stable")[:MAX_TERMS])]
-
-
-def forget_words() -> None:
-    """Clear the cache of analysed messages."""
-    message_of.cache_clear()
 
 
 def named_speakers(tokens: Sequence[Token], speakers: Sequence[str]) -> tuple[tuple[int, ...], frozenset[str]]:

@@ -84,9 +84,9 @@ def total_score(evidence: Evidence, query: Query, book: BookArrays) -> Floats:
         total += UPSTREAM * np.where(upstream.known, lead, np.float32(0))
     if query.speakers:
         total += SPEAKER * evidence.speaker
-    if query.asks_when:
+    if query.message.asks_when:
         total += TIME * evidence.time
-    if query.times:
+    if query.message.times:
         total += DATE * evidence.date
     if book.window.has_neighbours:
         follows = book.window.before >= 0
@@ -145,7 +145,7 @@ def points(query: Query, evidence: Evidence, best: Ints, meaning_scale: float) -
         return 0.0
     total: float = max(evidence.shared_words[best].tolist()) / WORDS_SCALE
     total += float(evidence.meaning[best].max()) / meaning_scale
-    if query.is_personal or query.speakers:
+    if query.message.is_personal or query.speakers:
         total += PERSONAL_POINTS
     return total
 

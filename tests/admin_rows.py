@@ -3,7 +3,9 @@
 from typing import Any
 
 from django.contrib.auth.models import Group, Permission, User
+from django.db.models import Model
 from django.test import Client
+from django.urls import reverse
 
 from gateway.models import Agent, Message, Run, Session
 from gateway.services import agent_save, session_create
@@ -83,6 +85,23 @@ def staff_client(*, superuser: bool = False, auditor: bool = False, may: tuple[s
     client = Client()
     client.force_login(user)
     return client
+
+
+def row_url(row: Model, page: str = "change") -> str:
+    """Return the URL of a row's page, or another one of the row, such as that of its `object_action`s."""
+    return reverse(f"admin:{row._meta.label_lower.replace('.', '_')}_{page}", args=[row.pk])
+
+
+def object_action(client: Client, row: Model, verb: str, **form: Any) -> Any:
+    """Press a button on a row's page, and return the page that follows."""
+    return client.post(row_url(row, "object_action"), {"verb": verb, **form}, follow=True)
+
+
+def listed(client: Client, path: str, **query: Any) -> list[Any]:
+    """Return the rows that a list page shows."""
+    answer = client.get(path, query)
+    assert answer.status_code == 200
+    return list(answer.context["cl"].result_list)
 
 
 def bob() -> str:

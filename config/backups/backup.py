@@ -15,7 +15,6 @@ from uuid import UUID
 from django.conf import settings
 from django.core.management.base import CommandError
 from django.db import DatabaseError, connection, connections
-from django.db.migrations.executor import MigrationExecutor
 from django.db.migrations.loader import MigrationLoader
 from django.db.migrations.recorder import MigrationRecorder
 from django.utils import timezone
@@ -29,6 +28,7 @@ from config.backups.files import (
     attachments_known,
     attachments_settle,
 )
+from config.health import pending_migrations
 from gateway import heartbeat
 from memories.messaging.invalidation import newest_and_owners, publish_replaced
 
@@ -98,7 +98,7 @@ def restore(folder: Path, *, force: bool = False) -> Restored:
     verify(folder, manifest)
     if has_data and manifest.engine == "sqlite":
         sqlite_tools.refuse_damaged(Path(connection.settings_dict["NAME"]))
-    replaced, known = (backup(_default_folder("replaced"))[0], attachments_known()) if has_data else (None, set())
+    replaced, known = (backup(_default_folder("replaced"))[0], attachments_known()) if has_data else (None, {})
     newest, owners = _before_replacing() if has_data else (0, set())
     with attachments_added(folder) as added:
         connections.close_all()
@@ -107,7 +107,7 @@ def restore(folder: Path, *, force: bool = False) -> Restored:
             sqlite_tools.load(folder / manifest.database, into=has_data)
         else:
             left = postgres_tools.load(folder / manifest.database)
-    if has_data and not _pending():
+    if has_data and not pending_migrations():
         publish_replaced(newest, owners)
     return Restored(
         manifest=manifest,
@@ -116,11 +116,6 @@ def restore(folder: Path, *, force: bool = False) -> Restored:
         replaced=replaced,
         left=left,
     )
-
-
-def _pending() -> bool:
-    executor = MigrationExecutor(connection)
-    return bool(executor.migration_plan(executor.loader.graph.leaf_nodes()))
 
 
 def _before_replacing() -> tuple[int, set[UUID]]:

@@ -11,32 +11,43 @@ from django.core.management.base import CommandError
 from django.db import connection
 
 from config.backups.sqlite_tools import rows_of, sync
-from gateway.attachments.files import file_delete, file_is_gone, file_load, file_name, file_store, is_local, sha256_of
+from gateway.attachments.files import (
+    ReadFailure,
+    file_delete,
+    file_is_gone,
+    file_load,
+    file_name,
+    file_store,
+    is_local,
+    sha256_of,
+)
 from gateway.models import Attachment
 
 FOLDER = "attachments"
 _TABLE = Attachment._meta.db_table
 FileKey = tuple[UUID, str]  # owner id and SHA-256
-SizedFile = tuple[UUID, str, int]  # owner id, SHA-256 and size
 
 
-def attachments_known() -> set[SizedFile]:
-    """Return the files in the database; none if it is empty or of a version without attachments."""
+def attachments_known() -> dict[FileKey, int]:
+    """Return the sizes of the files in the database; none if it is empty or of a version without attachments."""
     if _TABLE not in connection.introspection.table_names():
-        return set()
-    return set(Attachment.objects.values_list("owner_id", "sha256", "size"))
+        return {}
+    rows = Attachment.objects.values_list("owner_id", "sha256", "size")
+    return {(owner_id, sha256): size for owner_id, sha256, size in rows}
 
 
 def attachments_copy(folder: Path, database: Path) -> int | None:
     """Copy attachments into a backup, after the database was copied. Returns their number, or None if they are in
-    another storage."""
+    another storage. Raises CommandError if one cannot be read."""
     if not is_local():
         return None
     count = 0
-    for owner_id, sha256, size in sorted(_known_in(database)):
-        data = file_load(owner_id, sha256, size)
+    for (owner_id, sha256), size in sorted(_known_in(database).items()):
+        data, name = file_load(owner_id, sha256, size), file_name(owner_id, sha256)
+        if data is ReadFailure.UNAVAILABLE:
+            raise CommandError(f"{FOLDER}/{name} cannot be read. Nothing was backed up.")
         if isinstance(data, bytes):  # it may have been deleted in the meantime
-            path = folder / FOLDER / file_name(owner_id, sha256)
+            path = folder / FOLDER / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(data)
             sync(path)
@@ -44,12 +55,12 @@ def attachments_copy(folder: Path, database: Path) -> int | None:
     return count
 
 
-def _known_in(database: Path) -> set[SizedFile]:
+def _known_in(database: Path) -> dict[FileKey, int]:
     """Return the files in a copy of the database if it can be queried, or else those in the current database."""
     if connection.vendor != "sqlite":
         return attachments_known()
     rows = rows_of(database, _TABLE, "owner_id, sha256, size")
-    return {(UUID(owner_id), sha256, size) for owner_id, sha256, size in rows}
+    return {(UUID(owner_id), sha256): size for owner_id, sha256, size in rows}
 
 
 def attachments_check(folder: Path, count: int | None) -> None:
@@ -79,13 +90,13 @@ def attachments_added(folder: Path) -> Iterator[set[FileKey]]:
         raise
 
 
-def attachments_settle(folder: Path, *, added: Iterable[FileKey], replaced: Iterable[SizedFile]) -> int:
+def attachments_settle(folder: Path, *, added: Iterable[FileKey], replaced: Iterable[FileKey]) -> int:
     """Delete the files that are not in the restored database: those that were `added` from the backup and, in a local
     folder, those of the `replaced` database, whose backup has a copy. Returns how many files of the backup are in the
     database."""
-    known = {(owner_id, sha256) for owner_id, sha256, _ in attachments_known()}
-    former = {(owner_id, sha256) for owner_id, sha256, _ in replaced} if is_local() else set()
-    for owner_id, sha256 in (set(added) | former) - known:
+    known = attachments_known()
+    former = set(replaced) if is_local() else set()
+    for owner_id, sha256 in (set(added) | former) - known.keys():
         file_delete(owner_id, sha256)
     return sum(key in known for key in _in_backup(folder))
 

@@ -59,14 +59,13 @@ def prepare() -> Prepared:
     tighten(settings.DAYBOOK_HOME)
     if warning := guessable_key([settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS]):
         logger.warning("%s.", warning)
-    sqlite = _sqlite_path()
-    existed = sqlite is not None and sqlite.exists() and sqlite.stat().st_size > 0
+    existing = _existing_sqlite()
     try:
         with _exclusive():
             _refuse_unusable_postgres()
             if newer := newer_version():
                 raise ConfigurationError(newer)
-            backup = _migrate(sqlite if existed else None)
+            backup = _migrate(existing)
             heartbeat.forget_dead()
             stop_left_behind()
             admin_user, admin_password, api_key = first_credentials()
@@ -216,5 +215,6 @@ def _exclusive() -> Iterator[None]:
         yield
 
 
-def _sqlite_path() -> Path | None:
-    return Path(settings.DATABASES["default"]["NAME"]) if connection.vendor == "sqlite" else None
+def _existing_sqlite() -> Path | None:
+    path = Path(settings.DATABASES["default"]["NAME"])
+    return path if connection.vendor == "sqlite" and path.exists() and path.stat().st_size > 0 else None

@@ -131,10 +131,8 @@ class Supervisor:
                 return 1
 
     def _ended(self) -> tuple[str, int] | None:
-        for name, child in self._children.items():
-            if (returncode := child.poll()) is not None:
-                return name, returncode
-        return None
+        codes = ((name, child.poll()) for name, child in self._children.items())
+        return next(((name, code) for name, code in codes if code is not None), None)
 
     def stop(self) -> None:
         """Terminate the children; kill their process groups after the grace period or a second Ctrl-C."""

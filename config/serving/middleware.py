@@ -204,15 +204,16 @@ class RequestBoundary:
 
     @staticmethod
     def leave(request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
-        if is_api(request.path_info):
+        api = is_api(request.path_info)
+        if api:
             response = _as_json(response, request)
-        anthropic = is_anthropic(request.path_info, request.headers)
         headers = response.headers
         headers["x-request-id"] = request_id.get()
-        if anthropic:
-            headers["request-id"] = request_id.get()
         headers["X-Content-Type-Options"] = "nosniff"
-        if is_api(request.path_info):
+        if api:
+            anthropic = is_anthropic(request.path_info, request.headers)
+            if anthropic:
+                headers["request-id"] = request_id.get()
             headers.setdefault("Cache-Control", "no-store")
             for name, value in rate_headers(anthropic=anthropic):
                 headers[name] = value

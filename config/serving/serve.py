@@ -55,13 +55,12 @@ def listening_socket(host: str, port: int) -> socket.socket:
         listener.listen(_BACKLOG)
     except OSError as error:
         listener.close()
-        if error.errno == errno.EADDRINUSE:
-            text = f"DAYBOOK_PORT is {port}; another program already listens there (on {host})."
-        elif error.errno == errno.EACCES:
-            text = f"DAYBOOK_PORT is {port}; this user may not listen there ({host})."
-        else:
-            text = f"DAYBOOK_HOST is {host!r}; it can't be listened on ({os.strerror(error.errno or 0)})."
-        raise ConfigurationError(text) from None
+        other = f"DAYBOOK_HOST is {host!r}; it can't be listened on ({os.strerror(error.errno or 0)})."
+        reasons = {
+            errno.EADDRINUSE: f"DAYBOOK_PORT is {port}; another program already listens there (on {host}).",
+            errno.EACCES: f"DAYBOOK_PORT is {port}; this user may not listen there ({host}).",
+        }
+        raise ConfigurationError(reasons.get(error.errno or 0, other)) from None
     listener.setblocking(False)
     return listener
 

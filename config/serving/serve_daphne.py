@@ -4,8 +4,9 @@ import asyncio
 import socket
 from typing import Any
 
+import daphne.http_protocol
 import daphne.server
-from daphne.http_protocol import HTTPFactory, WebRequest
+from daphne.http_protocol import WebRequest
 from daphne.ws_protocol import WebSocketFactory, WebSocketProtocol
 from django.conf import settings
 from twisted.internet.defer import Deferred
@@ -33,13 +34,6 @@ class _Request(WebRequest):  # type: ignore[misc]  # daphne has no types
             super().handleContentChunk(data)
 
 
-class _HttpFactory(HTTPFactory):  # type: ignore[misc]
-    def buildProtocol(self, addr: Any) -> Any:
-        protocol = super().buildProtocol(addr)
-        protocol.requestFactory = _Request
-        return protocol
-
-
 class _Socket(WebSocketProtocol):  # type: ignore[misc]
     """A websocket that is closed if its client sends more than CLIENT_BYTES in CLIENT_SECONDS."""
 
@@ -54,13 +48,9 @@ class _Socket(WebSocketProtocol):  # type: ignore[misc]
             super().dataReceived(data)
 
 
-class _SocketFactory(WebSocketFactory):  # type: ignore[misc]
-    protocol = _Socket
-
-
-# Daphne's server uses these names of its module.
-daphne.server.HTTPFactory = _HttpFactory
-daphne.server.WebSocketFactory = _SocketFactory
+# The classes that Daphne's factories instantiate.
+daphne.http_protocol.WebRequest = _Request
+WebSocketFactory.protocol = _Socket
 
 
 class _Server(daphne.server.Server):  # type: ignore[misc]

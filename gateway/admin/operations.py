@@ -5,7 +5,6 @@ from typing import Any
 from django.contrib import admin
 from django.db.models import Q, QuerySet
 from django.http import HttpRequest
-from django.utils.safestring import SafeString
 
 from gateway.heartbeat import alive_workers
 from gateway.models import LearnedChange, Worker
@@ -24,13 +23,12 @@ class WorkerAdmin(ReadOnlyAdmin):
     started = moment_column("started_at", "Started")
     beat = moment_column("beat_at", "Last heartbeat")
     name = column("Worker", str)
+    state = column(
+        "State", lambda row: badge("Running", "ok", "check") if row.alive else badge("No heartbeat", "warn", "schedule")
+    )
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Worker]:
         return super().get_queryset(request).annotate(alive=Q(pk__in=alive_workers()))
-
-    @admin.display(description="State")
-    def state(self, worker: Any) -> SafeString:
-        return badge("Running", "ok", "check") if worker.alive else badge("No heartbeat", "warn", "schedule")
 
 
 @admin.register(LearnedChange)

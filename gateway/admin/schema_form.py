@@ -9,7 +9,6 @@ import yaml
 from django import forms
 from django.conf import settings
 from django.contrib import admin
-from django.http import HttpRequest
 from django.utils.html import escape, format_html
 from django.utils.safestring import SafeString
 from pydantic import BaseModel, ValidationError
@@ -25,6 +24,7 @@ from unfold.widgets import (
 
 from gateway.services import setting_error
 from memories.admin.base import ServiceAdmin
+from memories.admin.columns import fieldset
 
 # Fields that allow longer texts get a textarea.
 _MAX_LINE = 1000
@@ -33,6 +33,8 @@ _MAX_LINE = 1000
 class SettingsAdmin(ServiceAdmin):
     """A page of settings. `settings_of` returns them as in the agents file."""
 
+    read_only_fieldsets = (fieldset(None, "as_text"),)
+
     def settings_of(self, row: Any) -> dict[str, Any]:
         raise NotImplementedError
 
@@ -40,11 +42,6 @@ class SettingsAdmin(ServiceAdmin):
     def as_text(self, row: Any) -> SafeString:
         text = yaml.safe_dump(self.settings_of(row), sort_keys=False, allow_unicode=True)
         return format_html('<pre class="db-json">{}</pre>', text)
-
-    def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
-        if obj is None or self.has_change_permission(request, obj):
-            return super().get_fieldsets(request, obj)
-        return ((None, {"fields": ("as_text",)}),)
 
 
 def schema_fields(model: type[BaseModel], prefix: str = "") -> dict[str, forms.Field]:

@@ -14,6 +14,7 @@ from django.utils.safestring import SafeString
 from unfold.contrib.filters.admin import AutocompleteSelectFilter, BooleanRadioFilter
 
 from gateway.admin.transcript import transcript
+from gateway.admin.turn_given import recall_trace
 from gateway.agents.configuration import consolidation_settings_of
 from gateway.agents.rows import agent_settings
 from gateway.models import Run, Session
@@ -94,7 +95,7 @@ def snapshot_lines(session: Session) -> list[str]:
     book = Book.objects.filter(owner_id=session.owner_id, name=session.agent.book).first()
     finished = Run.objects.filter(owner_id=session.owner_id, session=session).exclude(state=Run.State.RUNNING)
     run = finished.order_by("-pk").first()
-    lines = [*_given(session, book, run), *_counts(run)]
+    lines = [*_given(session, book, run)]
     if session.compaction_epoch:
         lines.append(f"Compacted {times(session.compaction_epoch)}.")
     if cached := snapshots.peek(session.pk):
@@ -107,13 +108,17 @@ def _given(session: Session, book: Book | None, run: Run | None) -> Iterator[str
     if run is None:
         yield f"No turn has run yet; the first one builds it. {now}"
         return
-    snapshot = _snapshot_trace(run)
-    if snapshot is None:
+    snapshot = recall_trace(run).get("snapshot", {})
+    if "generation" not in snapshot:  # it failed
         yield f"Turn {run.turn} was given no snapshot, or recorded none. {now}"
         return
     yield f"Turn {run.turn} was given a snapshot of generation {snapshot['generation']}."
     reasons = [*_rebuild_reasons(session, book, snapshot)]
     yield " ".join(reasons) + " The next turn builds a new one." if reasons else f"It is current. {now}"
+    lanes = [item.get("lane") for item in run.recalled if isinstance(item, dict)]
+    long, short = lanes.count("long_term"), lanes.count("short_term")
+    turns = f" and {counted(short, 'earlier turn')}" if short else ""
+    yield f"In that run: {memories(snapshot['frozen'])} frozen, {long} recalled{turns}."
 
 
 def _rebuild_reasons(session: Session, book: Book | None, snapshot: Mapping[str, int]) -> Iterator[str]:
@@ -130,18 +135,3 @@ def _rebuild_reasons(session: Session, book: Book | None, snapshot: Mapping[str,
         yield "The settings were changed since."
     if session.compaction_epoch != snapshot["compaction_epoch"]:
         yield "The session was compacted since."
-
-
-def _counts(run: Run | None) -> Iterator[str]:
-    if run is None or (snapshot := _snapshot_trace(run)) is None:
-        return
-    lanes = [item.get("lane") for item in run.recalled if isinstance(item, dict)]
-    long, short = lanes.count("long_term"), lanes.count("short_term")
-    turns = f" and {counted(short, 'earlier turn')}" if short else ""
-    yield f"In that run: {memories(snapshot['frozen'])} frozen, {long} recalled{turns}."
-
-
-def _snapshot_trace(run: Run) -> Mapping[str, Any] | None:
-    """Return the snapshot entry of a run's trace as written by gateway.turns.injection, or None if it failed."""
-    entry: Mapping[str, Any] = run.trace.get("recall", {}).get("snapshot", {})
-    return entry if "generation" in entry else None

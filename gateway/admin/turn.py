@@ -33,15 +33,15 @@ def turn_explained(run: Run, visible: Visibility) -> dict[str, Any]:
     twelve queries."""
     budget = Budget(SECONDS_PER_PAGE)
     messages = _first_messages(run)
-    question = next((row for row in messages if row.role == Message.Role.USER), None)
+    asked = [row for row in messages if row.role == Message.Role.USER]
     steps = _steps(messages, visible, budget)
     return {
         "sight": visible,
         "figures": _figures(run, steps),
         "trouble": _failure(run, visible),
-        "question": question.text if question and visible.words else "",
-        "question_characters": len(question.text) if question else 0,
-        "attachments": attachments_of(question) if question else 0,
+        "question": "\n\n".join(row.text for row in asked) if visible.words else "",
+        "question_characters": sum(len(row.text) for row in asked),
+        "attachments": sum(map(attachments_of, asked)),
         "given": given_to(run, visible),
         "steps": steps,
         "steps_unseen": max(0, _step_count(run) - len(steps)),

@@ -50,7 +50,7 @@ def given_to(run: Run, visible: Visibility) -> dict[str, Any]:
 
 
 def recall_trace(run: Run) -> Mapping[str, Any]:
-    """Return the `recall` entry of the run's trace."""
+    """Return the `recall` entry of the run's trace, as written by gateway.turns.injection."""
     entry: Mapping[str, Any] = run.trace.get("recall", {})
     return entry
 

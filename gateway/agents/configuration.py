@@ -2,13 +2,9 @@
 
 from typing import Any
 
-from gateway.agents.rows import VersionCache, cached_by_version
+from gateway.agents.rows import cached_by_version
 from gateway.agents.settings import ConsolidationSettings, ModelRoles, Price
 from gateway.models import Agent, Configuration
-
-# Every change of these settings increments the versions of all agents.
-_checked: VersionCache[ConsolidationSettings] = {}
-_prices: VersionCache[dict[str, Price]] = {}
 
 
 def consolidation_settings() -> ConsolidationSettings:
@@ -16,9 +12,10 @@ def consolidation_settings() -> ConsolidationSettings:
     return ConsolidationSettings.model_validate(_section("memories"))
 
 
+@cached_by_version  # every change of these settings increments the versions of all agents
 def consolidation_settings_of(agent: Agent) -> ConsolidationSettings:
     """Return the consolidation settings for a turn, cached by its agent's version."""
-    return cached_by_version(_checked, agent, consolidation_settings)
+    return consolidation_settings()
 
 
 def prices() -> dict[str, Price]:
@@ -26,9 +23,10 @@ def prices() -> dict[str, Price]:
     return {model: Price.model_validate(price) for model, price in _section("prices").items() if price}
 
 
+@cached_by_version
 def prices_of(agent: Agent) -> dict[str, Price]:
     """Return the prices for a turn, cached by its agent's version."""
-    return cached_by_version(_prices, agent, prices)
+    return prices()
 
 
 def model_roles() -> ModelRoles:

@@ -15,7 +15,7 @@ from gateway.agents.settings import AgentSettings, AgentsFile, ConsolidationSett
 from gateway.models import Agent, Configuration
 from gateway.services import agents_apply, settings_check, settings_lock
 from memories.errors import InvalidRequest
-from memories.storable import storable_text
+from memories.storable import storable
 
 logger = logging.getLogger("daybook.agents")
 _APPLIED_FILE = "agents_file"
@@ -29,8 +29,7 @@ _KEYS = {"tag:yaml.org,2002:str", "tag:yaml.org,2002:merge"}
 
 class _Loader(yaml.SafeLoader):
     """A YAML loader that rejects duplicate keys in a mapping, of which YAML would silently use the last, keys that it
-    reads as something else than text (`yes:`), and aliases of aliases that make a small file endless. It removes
-    characters that databases cannot store."""
+    reads as something else than text (`yes:`), and aliases of aliases that make a small file endless."""
 
     def __init__(self, stream: str) -> None:
         super().__init__(stream)
@@ -46,10 +45,6 @@ class _Loader(yaml.SafeLoader):
             problem = f"it holds more than {_MAX_NODES} values, aliases included"
             raise yaml.MarkedYAMLError(problem=problem, problem_mark=getattr(node, "start_mark", None))
         return node
-
-    def construct_scalar(self, node: Any) -> Any:
-        value = super().construct_scalar(node)
-        return storable_text(value) if isinstance(value, str) else value
 
     def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
         node = super().compose_mapping_node(anchor)
@@ -67,8 +62,7 @@ class _Loader(yaml.SafeLoader):
 def parse(text: str) -> AgentsFile:
     """Parse and validate the text of a file. Raises InvalidRequest, which names the key. Nothing is applied."""
     data = read_yaml(text)
-    if data is None:
-        data = {}
+    data = {} if data is None else data
     if not isinstance(data, dict):
         raise InvalidRequest(
             "The file is a mapping with `agents`, `memories`, `model_roles`, `prices` and `upstreams`. Nothing was "
@@ -78,9 +72,10 @@ def parse(text: str) -> AgentsFile:
 
 
 def read_yaml(text: str) -> Any:
-    """Return what a file, or a section of it, contains. Raises InvalidRequest for text that is not YAML."""
+    """Return what a file, or a section of it, contains, without characters that databases cannot store. Raises
+    InvalidRequest for text that is not YAML."""
     try:
-        return yaml.load(text, _Loader)  # noqa: S506 - a SafeLoader
+        return storable(yaml.load(text, _Loader))  # noqa: S506 - a SafeLoader
     except _UNREADABLE as error:
         mark = getattr(error, "problem_mark", None)
         problem = getattr(error, "problem", None) or getattr(error, "reason", None)
@@ -95,7 +90,10 @@ def apply_file(path: Path) -> list[str]:
 
 
 def _apply(content: bytes) -> list[str]:
-    file = parse(_text(content))
+    try:
+        file = parse(content.decode("utf-8-sig"))
+    except UnicodeDecodeError as error:
+        raise InvalidRequest(f"The file is not UTF-8 text (at byte {error.start}). Nothing was applied.") from None
     names = agents_apply(file)
     for name, agent in file.agents.items():
         for sentence in agent_warnings(agent):
@@ -114,13 +112,6 @@ def _bytes(path: Path) -> bytes:
     if len(content) > _MAX_BYTES:
         raise InvalidRequest(f"{path} is larger than {_MAX_BYTES} bytes. Nothing was applied.")
     return content
-
-
-def _text(content: bytes) -> str:
-    try:
-        return content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise InvalidRequest(f"The file is not UTF-8 text (at byte {error.start}). Nothing was applied.") from None
 
 
 @transaction.atomic

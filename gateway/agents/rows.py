@@ -2,6 +2,7 @@
 that the ORM compiles once."""
 
 from collections.abc import Callable
+from functools import wraps
 from typing import TypeVar
 from uuid import UUID
 
@@ -19,9 +20,6 @@ KEY_REVOKED = "This API key was revoked, or it has expired."
 # The agents last read, by name. A row is read again when its id or version has changed.
 _agents: dict[str, Agent] = {}
 T = TypeVar("T")
-VersionCache = dict[UUID, tuple[int, T]]
-"""A cache by agent id, with the agent's version for which each value was read."""
-_checked: VersionCache[AgentSettings] = {}
 
 
 def agent_and_key(name: str, caller: Caller) -> tuple[Agent | None, bool]:
@@ -68,14 +66,21 @@ def require_key(caller: Caller) -> None:
         raise Unauthorized(KEY_REVOKED)
 
 
+def cached_by_version(read: Callable[[Agent], T]) -> Callable[[Agent], T]:
+    """Decorate a function of an agent so that it is called again only when the agent's version has changed."""
+    values: dict[UUID, tuple[int, T]] = {}
+
+    @wraps(read)
+    def cached(agent: Agent) -> T:
+        found = values.get(agent.pk)
+        if found is None or found[0] != agent.version:
+            found = values[agent.pk] = (agent.version, read(agent))
+        return found[1]
+
+    return cached
+
+
+@cached_by_version
 def agent_settings(agent: Agent) -> AgentSettings:
     """Return the validated settings of an agent, cached by its version."""
-    return cached_by_version(_checked, agent, lambda: AgentSettings.model_validate(agent.settings))
-
-
-def cached_by_version(cache: VersionCache[T], agent: Agent, read: Callable[[], T]) -> T:
-    """Return the value cached for the agent's version, or cache and return what `read` returns."""
-    found = cache.get(agent.pk)
-    if found is None or found[0] != agent.version:
-        found = cache[agent.pk] = (agent.version, read())
-    return found[1]
+    return AgentSettings.model_validate(agent.settings)

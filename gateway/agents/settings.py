@@ -34,6 +34,10 @@ _SEVERAL = Field(strict=False, min_length=1, max_length=MAX_TARGETS)
 _Model = Annotated[str, StringConstraints(max_length=200, strip_whitespace=True)]  # blank: empty, so the default
 _RoleModel = Annotated[str, StringConstraints(max_length=300, strip_whitespace=True)]
 _Named = Annotated[_Model, StringConstraints(min_length=1)]
+Characters = Annotated[int, Field(ge=0, le=10_000_000)]
+Real = Annotated[float, Field(strict=False)]  # an integer, too
+Hours = Annotated[Real, Field(ge=0, le=8760)]
+Money = Annotated[Real, Field(ge=0, le=1e9, allow_inf_nan=False)]
 Models = Annotated[Annotated[_Model, Tag("text")] | Annotated[tuple[_Named, ...], _SEVERAL, Tag("list")], _BY_FORM]
 Upstreams = Annotated[Annotated[Name, Tag("text")] | Annotated[tuple[Name, ...], _SEVERAL, Tag("list")], _BY_FORM]
 
@@ -152,17 +156,14 @@ class AgentSettings(_Strict):
         description="Automatic writes that wait for a person: off: none; untrusted: those that rest on pasted text, "
         "tools or documents; strict: all that do not rest on the person's own words.",
     )
-    user_char_limit: int = Field(
-        1375, ge=0, le=10_000_000, description="Budget for memories about the person, in characters; 0 = no limit."
+    user_char_limit: Characters = Field(
+        1375, description="Budget for memories about the person, in characters; 0 = no limit."
     )
-    memory_char_limit: int = Field(
-        2200, ge=0, le=10_000_000, description="Budget for memories about the work, in characters; 0 = no limit."
+    memory_char_limit: Characters = Field(
+        2200, description="Budget for memories about the work, in characters; 0 = no limit."
     )
-    frozen_char_limit: int = Field(
-        3575,
-        ge=0,
-        le=10_000_000,
-        description="Maximum characters of the frozen block; recall finds the rest. 0 = nothing frozen.",
+    frozen_char_limit: Characters = Field(
+        3575, description="Maximum characters of the frozen block; recall finds the rest. 0 = nothing frozen."
     )
     context_token_limit: int = Field(
         32_000, ge=2000, le=100_000_000, description="Tokens above which older turns of a session are compacted."
@@ -190,13 +191,7 @@ class AgentSettings(_Strict):
 class ConsolidationSettings(_Strict):
     """Consolidation of past sessions into durable documents."""
 
-    model_config = ConfigDict(
-        extra="forbid",
-        frozen=True,
-        strict=True,
-        populate_by_name=True,
-        alias_generator=AliasGenerator(validation_alias=to_camel),
-    )
+    model_config = ConfigDict(populate_by_name=True, alias_generator=AliasGenerator(validation_alias=to_camel))
 
     enabled: bool = Field(False, description="Consolidate past sessions; off: nothing runs and nothing is injected.")
     upstream: OptionalName = Field(
@@ -205,9 +200,7 @@ class ConsolidationSettings(_Strict):
         "are not consolidated.",
     )
     max_rollout_age_days: int = Field(30, ge=1, le=3650, description="Older sessions are not read.")
-    min_rollout_idle_hours: float = Field(
-        12, ge=0, le=8760, strict=False, description="Idle time of a session before it is read; 0 = at once."
-    )
+    min_rollout_idle_hours: Hours = Field(12, description="Idle time of a session before it is read; 0 = at once.")
     max_rollouts_per_startup: int = Field(
         64,
         ge=1,
@@ -222,17 +215,11 @@ class ConsolidationSettings(_Strict):
     concurrency: int = Field(8, ge=1, le=64, description="Sessions read concurrently in one run.")
     parallel_runs: int = Field(1, ge=1, le=1000, description="Concurrent automatic runs; the other workers stay free.")
     scan_limit: int = Field(300, ge=1, le=100_000, description="Maximum sessions examined to find those to read.")
-    lease_seconds: float = Field(
-        120, ge=1, le=86_400, strict=False, description="A worker that is silent for longer loses its run."
-    )
-    request_seconds: float = Field(120, ge=1, le=3000, strict=False, description="Time limit of one model answer.")
+    lease_seconds: Real = Field(120, ge=1, le=86_400, description="A worker that is silent for longer loses its run.")
+    request_seconds: Real = Field(120, ge=1, le=3000, description="Time limit of one model answer.")
     max_retries: int = Field(3, ge=0, le=20, description="Retries of a failed session or synthesis.")
-    retry_seconds: float = Field(
-        30,
-        ge=0,
-        le=86_400,
-        strict=False,
-        description="Pause before the first retry; each further pause is four times as long.",
+    retry_seconds: Real = Field(
+        30, ge=0, le=86_400, description="Pause before the first retry; each further pause is four times as long."
     )
     extraction_token_limit: int = Field(
         24_000, ge=500, le=1_000_000, description="Maximum tokens of one session; a longer one loses its middle."
@@ -241,11 +228,9 @@ class ConsolidationSettings(_Strict):
         60_000, ge=1000, le=1_000_000, description="Maximum tokens of notes read by one synthesis, newest first."
     )
     max_extractions: int = Field(256, ge=1, le=10_000, description="Maximum sessions whose notes one synthesis reads.")
-    synthesis_cooldown_hours: float = Field(
-        6, ge=0, le=8760, strict=False, description="Minimum time between two automatic syntheses of a book."
-    )
-    schedule_minutes: float = Field(
-        60, ge=0, le=525_600, strict=False, description="How often books are checked; 0 = only when a worker starts."
+    synthesis_cooldown_hours: Hours = Field(6, description="Minimum time between two automatic syntheses of a book.")
+    schedule_minutes: Real = Field(
+        60, ge=0, le=525_600, description="How often books are checked; 0 = only when a worker starts."
     )
     max_secrets: int = Field(3, ge=0, le=1000, description="An answer with more secrets is rejected.")
     max_requests_per_run: int = Field(200, ge=1, le=1_000_000, description="Maximum model requests of one run.")
@@ -269,12 +254,8 @@ class ModelRoles(_Strict):
 class Price(_Strict):
     """Money per million tokens."""
 
-    input: float = Field(
-        ge=0, le=1e9, allow_inf_nan=False, strict=False, description="Price of a million input tokens."
-    )
-    output: float = Field(
-        ge=0, le=1e9, allow_inf_nan=False, strict=False, description="Price of a million output tokens."
-    )
+    input: Money = Field(description="Price of a million input tokens.")
+    output: Money = Field(description="Price of a million output tokens.")
 
 
 class AgentsFile(_Strict):

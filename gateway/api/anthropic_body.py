@@ -1,7 +1,6 @@
 """Translates the body of a request to /v1/messages to that of a chat completion. Fields without a counterpart there are
 ignored, since clients send many that only Anthropic's servers support."""
 
-import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -20,6 +19,7 @@ from gateway.api.anthropic_blocks import (
 from gateway.api.openai_body import CompletionBody, completion_body, read_object, require_type, short_name, typed_field
 from gateway.messages import ChatMessage, joined_content
 from memories.errors import InvalidRequest
+from memories.json_input import read_json
 
 _ROLES = ("user", "assistant", "system")
 _SAME_PARAMETERS = ("max_tokens", "temperature", "top_p", "top_k")
@@ -241,7 +241,8 @@ def session_in(metadata: Mapping[str, Any]) -> str:
     if match := _SESSION_SUFFIX.search(user_id):
         return match[1]
     try:
-        session_id = json.loads(user_id).get("session_id")
-    except (ValueError, AttributeError, RecursionError):
+        given = read_json(user_id, repair=True)
+    except InvalidRequest:
         return ""
+    session_id = given.get("session_id") if isinstance(given, dict) else None
     return session_id if isinstance(session_id, str) else ""

@@ -14,11 +14,12 @@ from gateway.api.session_export import ExportFormat, export_name, export_session
 from gateway.api.session_json import found_json, message_json, session_json, with_runs
 from gateway.attachments.reading import contents_read
 from gateway.models import Message, Session
+from gateway.runs.ending import complete_waiting_of
 from gateway.runs.window import content_length
 from gateway.sessions import keeping
 from gateway.sessions.search import MAX_QUERY, search_sessions
 from memories.api.answers import documented, list_of
-from memories.api.bodies import Body
+from memories.api.bodies import EMPTY_AS_NONE, Body
 from memories.api.export import download
 from memories.api.operations import reading, without_fields, writing
 from memories.caller import ApiRequest, Caller
@@ -62,7 +63,9 @@ class SessionQuery(Schema):
             description="Sessions with all of these words in a message or the title; the last word may be incomplete.",
         ),
     ] = None
-    archived: Annotated[bool | None, Field(description="Only archived sessions, or only those that are not.")] = None
+    archived: Annotated[
+        bool | None, EMPTY_AS_NONE, Field(description="Only archived sessions, or only those that are not.")
+    ] = None
     tag: Annotated[Tag | None, Field(description="Only sessions that have this tag.")] = None
 
 
@@ -143,8 +146,10 @@ def session_restored(request: ApiRequest, session_id: str) -> dict[str, Any]:
 @without_fields
 @writing
 def session_end(request: ApiRequest, session_id: str) -> dict[str, Any]:
-    """End a session and drop its snapshot."""
-    return session_json(services.session_end(_session(request.auth, session_id)))
+    """End a session and drop its snapshot. A turn that waits for results of tools ends as it is."""
+    session = services.session_end(_session(request.auth, session_id))
+    complete_waiting_of(session)
+    return session_json(session)
 
 
 @router.get("/sessions/{session_id}/export", openapi_extra=_FILE)

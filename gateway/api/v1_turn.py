@@ -23,11 +23,11 @@ from gateway.runs.branches import branch_choose
 from gateway.runs.by_id import MAX_EXTERNAL_ID
 from gateway.runs.candidates import find_continuation
 from gateway.runs.context import TurnContext
-from gateway.runs.fingerprint import ResentConversation, read_conversation
 from gateway.runs.joined import ANSWERED_STATES, running_state
+from gateway.runs.new_messages import split_client_notes
 from gateway.runs.opening import open_run
 from gateway.runs.requested import AttachmentsNotStored, ComparisonNeeded, OtherBranchShown, SameTurnRunning, V1Request
-from gateway.runs.v1 import open_v1, split_client_notes, split_system
+from gateway.runs.v1 import open_v1, split_system
 from gateway.turns.engine import Turn
 from gateway.turns.events import TurnOptions
 from gateway.turns.joined import AnyTurn, JoinedTurn
@@ -69,6 +69,7 @@ def v1_request_of(request: ApiRequest, body: CompletionBody) -> V1Request:
     chat_id = _conversation_id(request.headers)
     unsaved = header(_OPEN_WEBUI_CHAT, "").strip().startswith(_TEMPORARY_PREFIXES)
     return V1Request(
+        caller=caller,
         agent=body.agent,
         messages=messages,
         client_system=client_system,
@@ -114,39 +115,39 @@ async def begin_turn(caller: Caller, v1_request: V1Request, body: CompletionBody
         searched=body.searched,
     )
     if command_in(body.messages):
-        reply = await in_slices_to_the_end(answer_v1(caller, v1_request))
+        reply = await in_slices_to_the_end(answer_v1(v1_request))
         return JoinedTurn(reply.context, options, reply.result)
     async with allowed(caller) as allowance, AttachmentStore(caller.owner_id) as attachments:
         messages, after_command = without_commands(v1_request.messages)
         messages, notes = split_client_notes(messages)
         messages = await attachments.messages(messages, first=max(0, last_user_index(messages)))
         v1_request = replace(v1_request, messages=messages, notes=notes, after_command=after_command)
-        context = await _open(caller, v1_request, attachments)
+        context = await _open(v1_request, attachments)
         turn = JoinedTurn if context.joined else Turn
         return turn(replace(context, allowance=allowance), options)
 
 
-async def _open(caller: Caller, v1_request: V1Request, attachments: AttachmentStore) -> TurnContext:
+async def _open(v1_request: V1Request, attachments: AttachmentStore) -> TurnContext:
     deadline = time.monotonic() + BUSY_SECONDS
-    conversation, continuation, searches = await _read_if_large(caller, v1_request), None, 0
+    continuation, searches = None, 0
+    await _read_if_large(v1_request)
     while True:
         last_try = time.monotonic() >= deadline
         try:
-            return await open_run(
-                open_v1, caller, v1_request, fork_if_busy=last_try, conversation=conversation, continuation=continuation
-            )
+            return await open_run(open_v1, v1_request, fork_if_busy=last_try, continuation=continuation)
         except ComparisonNeeded:  # compare turns outside the transaction, without a lock
             searches += 1
             if searches > _MAX_SEARCHES:
                 raise
-            continuation = await in_read_thread(find_continuation, caller, v1_request, conversation)
+            continuation = await in_read_thread(find_continuation, v1_request)
         except AttachmentsNotStored:
             messages = await attachments.messages(v1_request.messages)
             v1_request = replace(v1_request, messages=messages, history_kept=True)
+            await _read_if_large(v1_request)
         except OtherBranchShown as refused:
             continuation = None  # it is that of the branch shown so far
             with contextlib.suppress(SessionBusy):  # it is busy for this request, too, which then waits or is forked
-                await in_slices_to_the_end(branch_choose(caller, refused.run.session_id, refused.run.pk))
+                await in_slices_to_the_end(branch_choose(v1_request.caller, refused.run.session_id, refused.run.pk))
         except SameTurnRunning as running:
             if await _answers(running.context):
                 await attachments.release()
@@ -157,13 +158,12 @@ async def _open(caller: Caller, v1_request: V1Request, attachments: AttachmentSt
             await asyncio.sleep(_BUSY_POLL)
 
 
-async def _read_if_large(caller: Caller, v1_request: V1Request) -> ResentConversation | None:
-    """Return the conversation of a large request, so that the database thread that writes is not kept waiting."""
+async def _read_if_large(v1_request: V1Request) -> None:
+    """Read the conversation of a large request, so that the database thread that writes is not kept waiting."""
     messages = v1_request.messages
     content = messages[max(0, last_user_index(messages))].get("content") if messages else None
     if len(messages) > _MANY or (isinstance(content, list) and len(content) > _MANY):
-        return await in_read_thread(read_conversation, caller.owner_id, v1_request.agent, messages)
-    return None
+        await in_read_thread(lambda: v1_request.conversation)
 
 
 async def _answers(context: TurnContext) -> bool:

@@ -118,19 +118,17 @@ def time_zone(request: HttpRequest, viewer: Viewer) -> HttpResponse:
 def key_create(request: HttpRequest, viewer: Viewer) -> HttpResponse:
     """Create an API key. Its plain text is shown only in this response."""
     name = " ".join(storable_text(request.POST.get("name", "")).split())
-    problem = "" if not is_blank(name) and len(name) <= 80 else "A key needs a name of 1 to 80 characters."
     read_only = request.POST.get("read_only") == "on"
-    context: dict[str, Any] = {}
-    if not problem:
-        try:
-            key, plain = own_key_create(owner=viewer.owner, name=name, read_only=read_only, by=actor_of(request.user))
-            context = {"new_key": key, "plain": plain}
-        except Conflict as full:
-            problem = str(full)
-    context["key_error"] = problem
+    try:
+        if is_blank(name) or len(name) > 80:
+            raise InvalidRequest("A key needs a name of 1 to 80 characters.")
+        key, plain = own_key_create(owner=viewer.owner, name=name, read_only=read_only, by=actor_of(request.user))
+        status, context = 200, {"new_key": key, "plain": plain}
+    except (InvalidRequest, Conflict) as refusal:
+        status, context = 400, {"key_error": str(refusal)}
     if request.headers.get("HX-Request"):
         return render(request, "gateway/account_keys.html", keys(viewer) | context)
-    return _page(request, viewer, status=400 if problem else 200, **context)
+    return _page(request, viewer, status=status, **context)
 
 
 @form_view
@@ -138,14 +136,10 @@ def delete(request: HttpRequest, viewer: Viewer) -> HttpResponse:
     """Erase all data of the viewer, who confirms with a typed phrase and the password. Sign them out and show the
     receipt, or the progress if it takes long."""
     user = user_of(request)
-    if request.POST.get("line", "").strip() != DELETE_LINE:
-        return _page(request, viewer, status=400, delete_error=f"Type “{DELETE_LINE}” exactly, without the quotes.")
     try:
-        wrong = _identity_refusal(request, user)
-    except (RateLimited, Overloaded) as refusal:
+        _require_confirmation(request, user)
+    except (InvalidRequest, RateLimited, Overloaded) as refusal:
         return _page(request, viewer, status=refusal.http_status, delete_error=str(refusal))
-    if wrong:
-        return _page(request, viewer, status=400, delete_error=wrong)
     erasure = erasure_begin(viewer.owner.pk, Erasure.Scope.ACCOUNT, by=actor_of(user))
     logout(request)
     forget_keys()
@@ -158,13 +152,16 @@ def delete(request: HttpRequest, viewer: Viewer) -> HttpResponse:
     return render(request, "gateway/account_deleted.html", _progress(erasure) | {"former_owner": viewer.owner.pk})
 
 
-def _identity_refusal(request: HttpRequest, user: Any) -> str:
-    """Return why the password or the last sign-in is not accepted as proof of identity, or "". Raises RateLimited,
-    Overloaded."""
-    if has_password(user):
-        correct = password_is_correct(request, user, request.POST.get("password", ""))
-        return "" if correct else "The password is not correct. Nothing was deleted."
-    return "" if signed_in_recently(user) else "Sign out, sign in again, and come back within 15 minutes."
+def _require_confirmation(request: HttpRequest, user: Any) -> None:
+    """Raise InvalidRequest unless the phrase was typed, and the password or a recent sign-in proves who it is. Raises
+    RateLimited, Overloaded."""
+    if request.POST.get("line", "").strip() != DELETE_LINE:
+        raise InvalidRequest(f"Type “{DELETE_LINE}” exactly, without the quotes.")
+    if not has_password(user):
+        if not signed_in_recently(user):
+            raise InvalidRequest("Sign out, sign in again, and come back within 15 minutes.")
+    elif not password_is_correct(request, user, request.POST.get("password", "")):
+        raise InvalidRequest("The password is not correct. Nothing was deleted.")
 
 
 @never_cache

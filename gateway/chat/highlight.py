@@ -7,7 +7,6 @@ lexers that are slow there (C, C++, Java, Ruby, Make, Perl, Scala and others) ar
 borrow the lexer of another language with similar keywords."""
 
 import time
-from collections.abc import Iterator, Sequence
 from functools import cache
 from html import escape
 from itertools import groupby
@@ -91,7 +90,7 @@ def highlight(code: str, language: str, budget: Budget | None = None) -> str:
     if name is None or len(code) > MAX_CODE_CHARS or budget.seconds <= 0:
         return escape(code)
     started = time.thread_time()
-    pieces: list[tuple[str, int]] = []  # (CSS class, end offset), in order; "" is plain text
+    pieces: list[tuple[str, str]] = []  # (CSS class, text), in order; "" is plain text
     done = 0
     # Several lexers recognise a comment only if a newline ends its line.
     for start, kind, text in _lexer(name).get_tokens_unprocessed(code if code.endswith("\n") else code + "\n"):
@@ -99,30 +98,16 @@ def highlight(code: str, language: str, budget: Budget | None = None) -> str:
             break
         if start < done:  # a lexer that embeds another one may return to earlier text
             continue
-        pieces += [("", start), (_css_class(kind), min(start + len(text), len(code)))]
-        done = start + len(text)
-    budget.seconds -= time.thread_time() - started
-    return _html(code, [*pieces, ("", len(code))])
-
-
-def _html(code: str, pieces: Sequence[tuple[str, int]]) -> str:
-    """Return the code with one span around each run of pieces of the same class."""
-    out: list[str] = []
-    done = 0
-    for css, group in groupby(_not_empty(pieces), key=itemgetter(0)):
-        *_, (_, end) = group
-        text = escape(code[done:end])
-        out.append(f'<span class="{css}">{text}</span>' if css else text)
+        end = start + len(text)
+        pieces += [("", code[done:start]), (_css_class(kind), code[start:end])]
         done = end
+    budget.seconds -= time.thread_time() - started
+    pieces.append(("", code[done:]))
+    out: list[str] = []
+    for css, run in groupby(filter(itemgetter(1), pieces), key=itemgetter(0)):
+        text = escape("".join(piece for _, piece in run))
+        out.append(f'<span class="{css}">{text}</span>' if css else text)
     return "".join(out)
-
-
-def _not_empty(pieces: Sequence[tuple[str, int]]) -> Iterator[tuple[str, int]]:
-    done = 0
-    for css, end in pieces:
-        if end > done:
-            yield css, end
-        done = max(done, end)
 
 
 @cache

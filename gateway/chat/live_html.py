@@ -7,7 +7,6 @@ import asyncio
 import time
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from dataclasses import asdict
 from typing import Any
 
 from gateway.chat.live_markdown import LiveMarkdown
@@ -47,5 +46,5 @@ async def as_html(events: AsyncGenerator[_Event], scope: str) -> AsyncGenerator[
 def _render(live: LiveMarkdown, complete: bool) -> tuple[dict[str, Any], float]:
     """Return the data of an `html` event and the processor seconds spent on it."""
     started = time.thread_time()
-    changes, count = live.changes(complete=complete)
-    return {"blocks": [asdict(change) for change in changes], "count": count}, time.thread_time() - started
+    blocks, count = live.changes(complete=complete)
+    return {"blocks": blocks, "count": count}, time.thread_time() - started

@@ -7,7 +7,7 @@ how often to render (gateway.chat.live_html)."""
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from copy import copy
 from html import escape
 from typing import Any
 
@@ -35,15 +35,6 @@ _UNFINISHED = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class BlockUpdate:
-    """An update of a block: keep the first `keep` UTF-16 units of its current HTML and append `html`."""
-
-    block: int
-    keep: int
-    html: str
-
-
 class LiveMarkdown:
     """The HTML of a growing text. Not thread-safe."""
 
@@ -69,8 +60,9 @@ class LiveMarkdown:
         self._marks += count_marks(text)
         self._open += text
 
-    def changes(self, *, complete: bool = False) -> tuple[list[BlockUpdate], int]:
-        """Return the changes since the last call and the number of blocks. If `complete`, no more text follows and
+    def changes(self, *, complete: bool = False) -> tuple[list[dict[str, Any]], int]:
+        """Return the changes since the last call and the number of blocks. A change is `{block, keep, html}`: keep the
+        first `keep` UTF-16 units of the block's current HTML and append `html`. If `complete`, no more text follows and
         nothing is held back."""
         if self._too_slow or self._length > MAX_CHARS or self._marks > MAX_MARKS:
             return self._unrendered_changes()
@@ -78,8 +70,7 @@ class LiveMarkdown:
         if complete:
             self._env.pop("live", None)
         shown = text if complete else text[: len(text) - _held_back(text, self._in_code)]
-        env = self._env | {"references": dict(self._env["references"]), "footnotes": set(self._env["footnotes"])}
-        env["numbered"] = set(self._env["numbered"])
+        env = self._env | {name: copy(self._env[name]) for name in ("references", "footnotes", "numbered")}
         try:
             blocks = _blocks(MARKDOWN.parse(shown, env))
         except TooManySteps:
@@ -98,7 +89,7 @@ class LiveMarkdown:
             self._finish(blocks, ended, env)
         return changed
 
-    def _unrendered_changes(self) -> tuple[list[BlockUpdate], int]:
+    def _unrendered_changes(self) -> tuple[list[dict[str, Any]], int]:
         if self._finished:
             self._finished, self._shown = 0, []
         return self._changed([unrendered("".join(self._pieces))])
@@ -112,13 +103,13 @@ class LiveMarkdown:
             self._open = text + pending
         return text
 
-    def _changed(self, html: list[str]) -> tuple[list[BlockUpdate], int]:
+    def _changed(self, html: list[str]) -> tuple[list[dict[str, Any]], int]:
         changes = []
         for number, now in enumerate(html):
             before = self._shown[number] if number < len(self._shown) else None
             if now != before:
                 same = common_prefix(before or "", now)
-                changes.append(BlockUpdate(self._finished + number, _utf16(now[:same]), now[same:]))
+                changes.append({"block": self._finished + number, "keep": _utf16(now[:same]), "html": now[same:]})
         self._shown = html
         return changes, self._finished + len(html)
 
@@ -130,10 +121,7 @@ class LiveMarkdown:
                 self._env["references"].setdefault(label, reference)
         for block in blocks[:ended]:
             self._env["footnotes"].update(token.info for token in block if token.type == "footnote_open")
-        start = 0
-        for _ in range(line):
-            start = self._open.index("\n", start) + 1
-        self._open = self._open[start:]
+        self._open = self._open.split("\n", line)[-1]
         self._shown = self._shown[ended:]
         self._finished += ended
         self._coloured.clear()
@@ -167,12 +155,10 @@ def _first_line(block: Sequence[Token]) -> int:
 
 def _ended(blocks: Sequence[Sequence[Token]], lines: int) -> int:
     """Return how many blocks cannot change any more: those before the last block whose first line is complete."""
-    begun = [
-        number
-        for number, block in enumerate(blocks)
-        if _first_line(block) < lines and block[0].type != "formula_pending"
-    ]
-    return begun[-1] if begun else 0
+    return max(
+        (at for at, block in enumerate(blocks) if _first_line(block) < lines and block[0].type != "formula_pending"),
+        default=0,
+    )
 
 
 def _held_back(text: str, in_code: bool) -> int:

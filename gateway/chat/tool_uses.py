@@ -1,10 +1,11 @@
 """Formats stored tool calls for people: name, arguments and result, for the transcript and the admin."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
-Pairs = Sequence[tuple[str, str]]
+from memories.storable import storable
+
 _TRUNCATED = "… (cut here)"
 
 
@@ -33,10 +34,10 @@ def _pairs(text: str, max_chars: int) -> list[tuple[str, str]]:
     if not text.startswith("{") or len(text) > max_chars:
         return []
     try:
-        found = json.loads(text)
+        found = storable(json.loads(text))
+        return [(name.replace("_", " "), _value(value)) for name, value in found.items() if value not in (None, "")]
     except (ValueError, RecursionError):
         return []
-    return [(str(name).replace("_", " "), _value(value)) for name, value in found.items() if value not in (None, "")]
 
 
 def _value(value: Any) -> str:

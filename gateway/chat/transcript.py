@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
-from django.db.models import QuerySet
+from django.db.models import Exists, OuterRef, QuerySet
 
 from gateway.chat.turn_views import TurnView, turn_views
 from gateway.models import Message, Session
@@ -37,45 +37,44 @@ def conversation(
 ) -> TranscriptPage:
     """Return the newest turns of a session; the newest ones before message number `before`; or the turns from shortly
     before message number `at`, up to AROUND_TURNS."""
-    user_messages = _shown(session).filter(role=Message.Role.USER)
-    if at is not None and (around := _around(session, user_messages, at, zone)):
+    if at is not None and (around := _around(session, at, zone)):
         return around
+    starts = _starts(session).order_by("-seq")
     if before is not None:
-        user_messages = user_messages.filter(seq__lt=before)
-    starts = list(user_messages.order_by("-seq").values_list("seq", flat=True)[:PAGE_TURNS])
-    if not starts:
-        return TranscriptPage(
-            turns=turn_views(session, _shown(session).order_by("seq")[:PAGE_TURNS], zone) if before is None else ()
-        )
-    first = starts[-1]
-    messages = _shown(session).filter(seq__gte=first)
+        starts = starts.filter(seq__lt=before)
+    newest = list(starts[:PAGE_TURNS])
+    if newest:
+        return _page(session, zone, newest[-1], until=before, last=before is None)
     if before is not None:
-        messages = messages.filter(seq__lt=before)
-    turns = turn_views(session, messages.order_by("seq"), zone)
-    if turns and before is None:
-        turns[-1].last = True
-    return TranscriptPage(turns=turns, earlier=user_messages.filter(seq__lt=first).count(), before=first)
+        return TranscriptPage()
+    return TranscriptPage(turns=turn_views(session, _shown(session).order_by("seq")[:PAGE_TURNS], zone))
 
 
-def _around(session: Session, user_messages: QuerySet[Message], at: int, zone: ZoneInfo) -> TranscriptPage | None:
+def _around(session: Session, at: int, zone: ZoneInfo) -> TranscriptPage | None:
     """Return the turns around a message, or None if it is among the newest turns."""
-    before = list(user_messages.filter(seq__lte=at).order_by("-seq").values_list("seq", flat=True)[:AROUND_BEFORE])
+    before = list(_starts(session).filter(seq__lte=at).order_by("-seq")[:AROUND_BEFORE])
     if not before:
         return None
     first = before[-1]
-    starts = list(
-        user_messages.filter(seq__gte=first).order_by("seq").values_list("seq", flat=True)[: AROUND_TURNS + 1]
-    )
-    if len(starts) <= PAGE_TURNS:
+    shown = list(_starts(session).filter(seq__gte=first).order_by("seq")[: AROUND_TURNS + 1])
+    if len(shown) <= PAGE_TURNS:
         return None
-    messages = _shown(session).filter(seq__gte=first)
-    later = 0
-    if len(starts) > AROUND_TURNS:
-        messages = messages.filter(seq__lt=starts[-1])
-        later = user_messages.filter(seq__gte=starts[-1]).count()
-    turns = turn_views(session, messages.order_by("seq"), zone)
-    turns[-1].last = not later
-    return TranscriptPage(turns=turns, earlier=user_messages.filter(seq__lt=first).count(), before=first, later=later)
+    if len(shown) <= AROUND_TURNS:
+        return _page(session, zone, first, last=True)
+    later = _starts(session).filter(seq__gte=shown[-1]).count()
+    return _page(session, zone, first, until=shown[-1], last=False, later=later)
+
+
+def _page(
+    session: Session, zone: ZoneInfo, first: int, *, until: int | None = None, last: bool, later: int = 0
+) -> TranscriptPage:
+    """Return the turns from message number `first` up to `until`. `last` means that the newest one is among them."""
+    messages = _shown(session).filter(seq__gte=first).order_by("seq")
+    turns = turn_views(session, messages if until is None else messages.filter(seq__lt=until), zone)
+    if turns:
+        turns[-1].last = last
+    earlier = _starts(session).filter(seq__lt=first).count()
+    return TranscriptPage(turns=turns, earlier=earlier, before=first, later=later)
 
 
 def turns_since(session: Session, zone: ZoneInfo, run_id: UUID) -> TranscriptPage:
@@ -83,7 +82,7 @@ def turns_since(session: Session, zone: ZoneInfo, run_id: UUID) -> TranscriptPag
     MAX_TURNS_SINCE, return the newest turns."""
     rest = _shown(session).order_by("seq")
     first = rest.filter(run_id=run_id).values_list("seq", flat=True).first()
-    if first is None or rest.filter(seq__gte=first, role=Message.Role.USER).count() > MAX_TURNS_SINCE:
+    if first is None or _starts(session).filter(seq__gte=first).count() > MAX_TURNS_SINCE:
         return conversation(session, zone)
     turns = turn_views(session, rest.filter(seq__gte=first), zone)
     turns[-1].last = True
@@ -100,7 +99,7 @@ def turn_of_run(session: Session, run_id: UUID, zone: ZoneInfo) -> TurnView | No
     if not turns:
         return None
     turn = turns[0]
-    turn.last = not _shown(session).filter(role=Message.Role.USER, seq__gt=messages[0].seq).exists()
+    turn.last = not _starts(session).filter(seq__gt=messages[0].seq).exists()
     turn.new_day = ""
     return turn
 
@@ -110,6 +109,12 @@ def _command(session: Session, message_id: UUID) -> QuerySet[Message]:
     rows = Message.objects.filter(owner_id=session.owner_id, session=session, kind=Message.Kind.COMMAND).order_by("seq")
     seq = rows.filter(pk=message_id, role=Message.Role.USER).values_list("seq", flat=True).first()
     return rows.filter(seq__in=[seq, seq + 1]) if seq else rows.none()
+
+
+def _starts(session: Session) -> QuerySet[Message, int]:
+    """Return the numbers of the person's messages that begin a turn. A turn may answer several in a row."""
+    before = Message.objects.filter(run=OuterRef("run"), role=Message.Role.USER, seq__lt=OuterRef("seq"))
+    return _shown(session).filter(~Exists(before), role=Message.Role.USER).values_list("seq", flat=True)
 
 
 def _shown(session: Session) -> QuerySet[Message]:

@@ -118,14 +118,16 @@ def _grouped(messages: Iterable[Message]) -> list[TurnView]:
     turns: list[TurnView] = []
     answers: dict[str, list[str]] = defaultdict(list)
     for message in messages:
-        if message.role == Message.Role.USER or not turns or turns[-1].run_id != message.run_id:
+        begins = message.role == Message.Role.USER and not message.run_id
+        if begins or not turns or turns[-1].run_id != message.run_id:
             turns.append(TurnView(key=str(message.run_id or message.pk), seq=message.seq, run_id=message.run_id))
         turn = turns[-1]
         turn.command = message.kind == Message.Kind.COMMAND
         if message.role == Message.Role.USER:
-            turn.said, turn.said_at = message.text, message.created_at
-            if message.parts:
-                turn.said, turn.attached = first_text(message.parts), _attachments(message)
+            text = first_text(message.parts) if message.parts else message.text
+            turn.said = "\n\n".join(filter(None, (turn.said, text)))
+            turn.said_at = message.created_at
+            turn.attached = [*turn.attached, *_attachments(message)]
         elif message.text:
             answers[turn.key].append(message.text)
             turn.answer_at = message.created_at

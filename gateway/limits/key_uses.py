@@ -3,30 +3,27 @@ outside of requests, so that a GET never waits for the database lock."""
 
 import logging
 import threading
-import time
 from uuid import UUID
 
 from django.db import Error as DatabaseError
 from django.utils import timezone
 
+from gateway.jobs import Throttle
 from gateway.models import ApiKey
 from memories.database.access import LATER_SECONDS, write_later
 
 logger = logging.getLogger("daybook.keys")
 _lock = threading.Lock()
 _noted: set[UUID] = set()
-_due = 0.0  # monotonic time of the next planned write
+_writes = Throttle()
 
 
 def record_key_use(key_id: UUID) -> None:
     """Record that a key was used now. It is stored some seconds later, together with other keys."""
-    global _due
     with _lock:
         _noted.add(key_id)
-        planned = time.monotonic() < _due
-        if not planned:
-            _due = time.monotonic() + LATER_SECONDS
-    if not planned:
+        is_due = _writes.check(pause=LATER_SECONDS)
+    if is_due:
         write_later(_store)
 
 

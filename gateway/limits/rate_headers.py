@@ -20,9 +20,10 @@ _MEANINGS = {
     for kind, of in ((REQUESTS, "requests a minute"), (TOKENS, "tokens of the UTC day"))
     for part, words in _PARTS.items()
 }
+_OPENAI, _ANTHROPIC = "x-ratelimit-{part}-{kind}", "anthropic-ratelimit-{kind}-{part}"
 # The names of the headers, with their descriptions
-OPENAI_HEADERS = {f"x-ratelimit-{part}-{kind}": meaning for (part, kind), meaning in _MEANINGS.items()}
-ANTHROPIC_HEADERS = {f"anthropic-ratelimit-{kind}-{part}": meaning for (part, kind), meaning in _MEANINGS.items()}
+OPENAI_HEADERS = {_OPENAI.format(part=part, kind=kind): meaning for (part, kind), meaning in _MEANINGS.items()}
+ANTHROPIC_HEADERS = {_ANTHROPIC.format(part=part, kind=kind): meaning for (part, kind), meaning in _MEANINGS.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,16 +57,11 @@ def record_window(kind: str, window: Window) -> None:
 
 def rate_headers(*, anthropic: bool) -> Iterator[tuple[str, str]]:
     """Yield the headers for the response to the current request, in Anthropic's format or OpenAI's."""
+    name = _ANTHROPIC if anthropic else _OPENAI
     for kind, window in windows.get({}).items():
-        if anthropic:
-            prefix = f"anthropic-ratelimit-{kind}-"
-            yield f"{prefix}limit", str(window.limit)
-            yield f"{prefix}remaining", str(window.remaining)
-            yield f"{prefix}reset", json_time(window.resets_at)
-        else:
-            yield f"x-ratelimit-limit-{kind}", str(window.limit)
-            yield f"x-ratelimit-remaining-{kind}", str(window.remaining)
-            yield f"x-ratelimit-reset-{kind}", duration(window.reset_seconds)
+        reset = json_time(window.resets_at) if anthropic else duration(window.reset_seconds)
+        for part, value in (("limit", window.limit), ("remaining", window.remaining), ("reset", reset)):
+            yield name.format(part=part, kind=kind), str(value)
 
 
 def duration(seconds: int) -> str:

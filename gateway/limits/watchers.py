@@ -1,36 +1,16 @@
-"""Counts what each owner keeps open in this process, so that it can be limited: websockets (gateway.consumers), and
-watchers of running turns, which are streams of a turn's events (gateway.api.sessions) and repeated requests that wait
-for an answer (gateway.turns.joined). Each of these costs a little with every piece of the answer or every poll."""
+"""Counts the watchers of each owner's running turns: streams of a turn's events (gateway.api.sessions), and repeated
+requests that wait for an answer (gateway.turns.joined). Each of them costs a little with every piece of the answer."""
 
-from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from uuid import UUID
 
 from memories.errors import RateLimited
 from memories.limits import WATCHERS
+from memories.open_counts import OpenCounts
 
 _RETRY_AFTER = 5  # seconds
-
-
-class OpenPerOwner(Counter[UUID]):
-    """The number of open connections of each owner that has any. For use in the event loop only."""
-
-    def enter(self, owner_id: UUID, *, limit: int) -> bool:
-        """Count one more and return True, unless there are `limit` already."""
-        if self[owner_id] >= limit:
-            return False
-        self[owner_id] += 1
-        return True
-
-    def leave(self, owner_id: UUID) -> None:
-        """Count one less."""
-        self[owner_id] -= 1
-        if not self[owner_id]:
-            del self[owner_id]
-
-
-_open = OpenPerOwner()
+_open = OpenCounts[UUID]()
 
 
 @contextmanager

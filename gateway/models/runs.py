@@ -121,6 +121,9 @@ class Message(models.Model):
     )
     tool_calls = models.JSONField(null=True, blank=True)
     tool_call_id = models.CharField(max_length=128, blank=True)
+    participant = models.CharField(  # noqa: DJ001 - nullable, since SQLite then adds the column without a copy
+        max_length=64, null=True, blank=True, help_text="Who wrote a user message of a group chat, if not the person."
+    )
     kept = models.JSONField(
         null=True, blank=True, editable=False, help_text="Data that the model server expects back: reasoning, ids."
     )

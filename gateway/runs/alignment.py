@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from functools import cached_property
 from itertools import groupby
+from typing import Any
 from uuid import UUID
 
 from gateway.runs.comparing import LITERAL, SAME, ComparableMessage, one_is_prefix, shares_sample, similarity
@@ -82,11 +83,12 @@ class Alignment:
         """The last match."""
         return self.matches[-1]
 
-    @property
-    def longer(self) -> int:
-        """The number of user messages that are longer in the request than in the record. Clients often remove what they
-        added earlier, but rarely add text later."""
-        return sum(found.longer for found in self.matches)
+    @cached_property
+    def rank(self) -> tuple[Any, ...]:
+        """What the better of two alignments has more of, the most important first. A user message is seldom longer in
+        the request than in the record: clients often remove what they added earlier, but rarely add text later."""
+        longer = sum(found.longer for found in self.matches)
+        return self.last.at, self.suffix, self.proof, self.whole, -longer, self.weight
 
     @property
     def weight(self) -> float:

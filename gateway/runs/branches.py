@@ -26,6 +26,7 @@ from gateway.runs import fingerprint
 from gateway.runs.ending import end_waiting, release_lapsed
 from gateway.runs.rows import TURNS_AT_ONCE
 from gateway.runs.session_rows import (
+    canonical_question,
     from_run,
     latest_run,
     lock,
@@ -33,7 +34,7 @@ from gateway.runs.session_rows import (
     run_in,
     session_lock,
     shown_runs,
-    user_message,
+    user_messages,
 )
 from memories.caller import Caller
 from memories.clocks import lease_over
@@ -83,10 +84,9 @@ def _continue_from(session: Session, path: Sequence[Node]) -> None:
     session.branch_end = session.branch_until = None
     if completed:
         run = Run.objects.get(pk=completed[-1].pk)
-        user = user_message(run)
-        user_text = fingerprint.canonical_content(user.parts or user.text) if user else ""
+        question = canonical_question(user_messages(run))
         session.history_hash = run.history_hash_after
-        session.last_pair = fingerprint.pair_key(user_text, fingerprint.strip_whitespace(run.text))
+        session.last_pair = fingerprint.pair_key(question, fingerprint.strip_whitespace(run.text))
     changed = ["turns", "turns_since_memory_review", "history_hash", "last_pair", "branch_end", "branch_until"]
     session.save(update_fields=changed)
     thread_changed(owner_id=session.owner_id, session_id=session.pk, after=session.last_active_at)

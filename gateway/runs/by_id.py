@@ -1,9 +1,11 @@
 """Finds sessions that a client names: by our id, by an id of its own, or by a previous response."""
 
+from functools import partial
 from uuid import UUID
 
 from gateway.models import Run, Session
 from gateway.runs.fingerprint import ResentConversation
+from gateway.runs.hidden import hidden_predecessors
 from gateway.runs.matching import Continuation
 from gateway.runs.requested import ComparisonNeeded, MatchedSession, Rule, SessionLookup
 from gateway.runs.session_rows import (
@@ -11,7 +13,6 @@ from gateway.runs.session_rows import (
     latest_run,
     locked_sessions,
     named,
-    predecessors,
     shown_runs,
     with_agent,
 )
@@ -27,8 +28,8 @@ def named_match(lookup: SessionLookup, continuation: Continuation | None) -> Mat
 
     Raises InvalidRequest, NotFound, SessionEnded, and ComparisonNeeded if only a comparison of the messages can tell
     which turn is meant."""
-    caller, agent, request = lookup.caller, lookup.agent, lookup.request
-    ref = request.session_ref
+    agent, request = lookup.agent, lookup.request
+    caller, ref = request.caller, request.session_ref
     agent_ref = with_agent(ref, agent.name)
     found = _by_name(caller, ref, agent_ref) if request.shared_ref else _by_name(caller, ref)
     session = found.get(ref)
@@ -55,16 +56,16 @@ def _new_named_session(lookup: SessionLookup, continuation: Continuation | None,
 def after_run_match(lookup: SessionLookup, after: UUID) -> MatchedSession:
     """Return the session of the run that a request names as its predecessor. If the session has newer turns, the same
     message repeats its turn, and another one starts a new session that remembers its parent."""
-    named = locked_sessions(lookup.caller.owner_id).filter(runs=after).first()
+    named = locked_sessions(lookup.owner_id).filter(runs=after).first()
     if named is None:
         raise NotFound("The conversation of this response has been deleted.")
     require_active(named)
     if named.agent_id != lookup.agent.pk:
         return lookup.new_session(parent_id=named.pk)
     later = lookup.runs(session=named, pk__gt=after)
-    if again := later.filter(**lookup.same_turn()).first():
+    if again := later.filter(**lookup.conversation.same_turn()).first():
         return MatchedSession(session=named, rule=Rule.SAME_TURN, regenerates=again)
-    superseded = Run.objects.filter(owner_id=lookup.caller.owner_id, pk=after, superseded=True).exists()
+    superseded = Run.objects.filter(owner_id=lookup.owner_id, pk=after, superseded=True).exists()
     if superseded or later.exclude(state__in=UNFINISHED).exists():
         return lookup.new_session(Rule.EDITED, parent_id=named.pk)
     return MatchedSession(session=named, rule=Rule.PREVIOUS_RESPONSE)
@@ -108,30 +109,28 @@ def _match_in_session(
     session: Session, conversation: ResentConversation, continuation: Continuation | None
 ) -> MatchedSession:
     """Match a request within the session that it names: it repeats or edits a turn, or continues the session."""
-    latest = latest_run(session)
+    match = partial(MatchedSession, session=session, rule=Rule.ID)
+    latest, runs = latest_run(session), shown_runs(session)
     if latest and (conversation.matches(latest) or (conversation.turns_before and was_edited(latest, conversation))):
-        return MatchedSession(session=session, rule=Rule.ID, regenerates=latest)
-    runs = shown_runs(session)
+        return match(regenerates=latest)
     if latest and latest.state != Run.State.COMPLETED:
         earlier = runs.filter(state=Run.State.COMPLETED, history_hash_after=latest.history_hash_before)
         answered = earlier.order_by("-id").first()
         if answered and conversation.matches(answered):  # the client has dropped the message that was not answered
-            return MatchedSession(session=session, rule=Rule.ID, regenerates=answered)
+            return match(regenerates=answered)
     is_next = conversation.turns_before == 0 or session.history_hash == conversation.history_hash_before
     if is_next or latest is None:
         # Clients that name a session may send only their new message, so equal beginnings prove nothing.
-        return MatchedSession(session=session, rule=Rule.ID)
+        return match()
     edited = runs.filter(history_hash_before=conversation.history_hash_before, state=Run.State.COMPLETED)
     if run := edited.order_by("-id").first():
-        return MatchedSession(session=session, rule=Rule.ID, regenerates=run)
-    before = predecessors(conversation, owner_id=session.owner_id, session=session)
-    if before and all(run.superseded for run in before):  # clients keep the versions of a conversation, too
-        return MatchedSession(session=session, rule=Rule.ID, hidden=before[0])
+        return match(regenerates=run)
+    every = Run.objects.filter(owner_id=session.owner_id, session=session)
+    if before := hidden_predecessors(every, conversation):
+        return match(hidden=before[0])
     if continuation is None or (continuation.following and continuation.message_seq != session.message_seq):
         raise ComparisonNeeded
-    others = Run.objects.filter(session=session, superseded=True)
-    if continuation.hidden and (run := others.filter(pk=continuation.hidden).first()):
-        return MatchedSession(session=session, rule=Rule.ID, hidden=run)
+    if continuation.hidden and (run := every.filter(pk=continuation.hidden, superseded=True).first()):
+        return match(hidden=run)
     again = runs.filter(pk=continuation.following).first() if continuation.following else None
-    through, common = continuation.through, continuation.common
-    return MatchedSession(session=session, rule=Rule.ID, regenerates=again, through=through, common=common)
+    return match(regenerates=again, through=continuation.through, common=continuation.common)

@@ -15,9 +15,11 @@ from gateway.messages import SYSTEM_ROLES
 from gateway.models import Agent, Message, Run, Session
 from gateway.runs import fingerprint
 from gateway.runs.call_ids import call_id, call_ids, run_of_call
-from gateway.runs.context import SystemContent, TurnContext
+from gateway.runs.context import TurnContext
 from gateway.runs.ending import release_lapsed
 from gateway.runs.leases import reopen
+from gateway.runs.requested import V1Request
+from gateway.runs.responses import response_store
 from gateway.runs.rows import messages_insert, session_touch, turn_context
 from gateway.runs.session_rows import messages_of, session_lock
 from gateway.runs.tool_loop import loop_messages, loop_start
@@ -125,29 +127,23 @@ def _joined(steps: Sequence[KeptFields]) -> KeptFields:
 
 
 @transaction.atomic
-def open_continued(
-    caller: Caller,
-    run_id: UUID,
-    agent_name: str,
-    messages: Sequence[dict[str, Any]],
-    client_system: SystemContent,
-    *,
-    temporary: bool = False,
-) -> TurnContext | None:
-    """Resume a run that waits for these results; return None if there is no such run, or it no longer waits for them.
-    With `temporary` the run has no memory from here on.
+def open_continued(request: V1Request, run_id: UUID, messages: Sequence[dict[str, Any]]) -> TurnContext | None:
+    """Resume a run that waits for the results in `messages`, those of the request with our call ids. Return None if
+    there is no such run, or it no longer waits for them. If the request is temporary, the run has no memory from here
+    on.
 
     Raises Unauthorized, NotFound, ModelNotFound, SessionEnded, SessionBusy, InvalidRequest."""
+    caller = request.caller
     run = Run.objects.filter(owner_id=caller.owner_id, pk=run_id, state=Run.State.AWAITING_CLIENT_TOOLS).first()
     if run is None:
         return None
     session = session_lock(caller, run.session_id)
     require_active(session)
-    agent = _agent_of_step(caller, session, agent_name)
+    agent = _agent_of_step(caller, session, request.agent)
     release_lapsed(session)
     stored = messages_of(run)
-    user = next(row for row in stored if row.role == Message.Role.USER)
-    steps = [as_openai(row) for row in stored if row.seq > user.seq]
+    asked = [row for row in stored if row.role == Message.Role.USER]
+    steps = [as_openai(row) for row in stored if row.seq > asked[-1].seq]
     made = (call["id"] for step in steps for call in step.get("tool_calls") or ())
     client_ids = frozenset(call_id for call_id in made if run_of_call(call_id) == run.pk)
     awaited = client_ids.difference(row.tool_call_id for row in stored)
@@ -155,17 +151,21 @@ def open_continued(
     results = [result for result in trailing if result.get("tool_call_id") in awaited][::-1]
     if not (results and reopen(run)):  # without new ones, the client repeats a step whose answer it did not get
         return None
-    if temporary and not run.temporary:
+    if request.temporary and not run.temporary:
         run.temporary = True
         run.save(update_fields=["temporary"])
     start = loop_start(messages, client_ids)
-    before = list(messages[:start]) or [as_openai(user)]
+    before = list(messages[:start]) or [*map(as_openai, asked)]
     messages_insert(session, run.pk, results)
     session_touch(session)
-    sent = (*with_kept_fields(caller.owner_id, before), *loop_messages(steps, messages[start:], client_ids))
+    loop = loop_messages(steps, messages[start:], client_ids)
+    sent = (*with_kept_fields(caller.owner_id, before), *loop, *request.notes)
     canonical = fingerprint.read_conversation(caller.owner_id, session.agent.name, before).user
-    context = turn_context(session, run, user=user, user_canonical=canonical, agent=agent)
-    return replace(context, messages=sent, client_system=client_system, stored=steps)
+    context = turn_context(session, run, asked, canonical=canonical, agent=agent)
+    context = replace(context, messages=sent, client_system=request.client_system, stored=steps)
+    if request.response is not None:
+        response_store(context, request.response)
+    return context
 
 
 def _agent_of_step(caller: Caller, session: Session, name: str) -> Agent:

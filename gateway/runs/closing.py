@@ -108,7 +108,7 @@ def read_turns(owner_id: UUID, session_id: UUID) -> Sequence[ThreadTurn]:
 
 
 def _texts_by_run(owner_id: UUID, session_id: UUID, runs: Sequence[UUID]) -> tuple[dict[UUID, str], dict[UUID, str]]:
-    """Return, by run, the user's own words, and the last assistant message with text."""
+    """Return, by run, the user's own words in the message that it answers, and the last assistant message with text."""
     users: dict[UUID, str] = {}
     answers: dict[UUID, str] = {}
     roles = (Message.Role.USER, Message.Role.ASSISTANT)
@@ -117,7 +117,7 @@ def _texts_by_run(owner_id: UUID, session_id: UUID, runs: Sequence[UUID]) -> tup
         if run_id is None:
             continue
         if role == Message.Role.USER:
-            users.setdefault(run_id, own_words(text) or text)
+            users[run_id] = own_words(text) or text
         elif text.strip():
             answers[run_id] = text
     return users, answers

@@ -14,7 +14,7 @@ from django.utils import timezone
 
 from gateway.errors import SessionBusy
 from gateway.models import Message, Run, Session
-from gateway.runs import active, fingerprint
+from gateway.runs import active
 from gateway.runs.active import StoppedBy
 from gateway.runs.closing import CLIENT_TOOLS_WAIT, run_end
 from gateway.runs.leases import LEASE, delete_ended, has_ended, limit_leases, reopen
@@ -135,6 +135,17 @@ def complete_waiting(now: datetime) -> int:
     return sum(_end_waited(run) for run in waiting.order_by("pk")[:MAX_AT_ONCE])
 
 
+def complete_waiting_of(session: Session) -> None:
+    """Complete the session's runs that wait for results of client tools, unless another of its runs is executed. Then
+    refresh the session."""
+    waiting = Run.objects.filter(
+        owner_id=session.owner_id, session_id=session.pk, state=Run.State.AWAITING_CLIENT_TOOLS
+    )
+    ended = [_end_waited(run) for run in waiting.order_by("pk")]
+    if any(ended):
+        session.refresh_from_db(from_queryset=Session.with_deleted.select_related("agent"))
+
+
 @transaction.atomic
 def _end_waited(waiting: Run, stopped_by: StoppedBy | None = None) -> bool:
     """Complete or stop a waiting run, and keep its text so far. Return False if another request was first, if its
@@ -157,11 +168,10 @@ def end_waiting(
 
     Return False if another request was first. Afterwards `session` is refreshed from the database."""
     stored = messages_of(run)
-    user = next((row for row in stored if row.role == Message.Role.USER), None)
-    if user is None or not reopen(run):
+    asked = [row for row in stored if row.role == Message.Role.USER]
+    if not asked or not reopen(run):
         return False
-    canonical = fingerprint.canonical_content(user.parts or user.text)
-    context = turn_context(session, run, user=user, user_canonical=canonical)
+    context = turn_context(session, run, asked)
     output = context.output_so_far()
     output.messages = missing_results(stored, results)
     if not keep:

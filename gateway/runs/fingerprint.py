@@ -48,9 +48,13 @@ class ResentConversation:
         """True if there is no message before the last user message."""
         return not (self.turns_before or self.unanswered_user_key)
 
+    def same_turn(self) -> dict[str, str]:
+        """Return filters for the runs that were opened for this conversation."""
+        return {"history_hash_before": self.history_hash_before, "user_key": self.user_key}
+
     def matches(self, run: Run) -> bool:
         """Return True if a run was opened for this conversation."""
-        return (run.history_hash_before, run.user_key) == (self.history_hash_before, self.user_key)
+        return all(getattr(run, name) == value for name, value in self.same_turn().items())
 
     def history_hash_after(self) -> str:
         """Return history_hash(n) if the request contains an answer to its last user message, otherwise ""."""

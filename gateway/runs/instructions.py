@@ -5,8 +5,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
-from django.db.models import QuerySet
-
 from gateway.digests import digest
 from gateway.messages import text_of
 from gateway.models import InstructionHashes, Run, Session
@@ -41,8 +39,7 @@ def new_hashes(owner_id: UUID, session_id: UUID, texts: Sequence[str]) -> NewHas
     without texts."""
     if not texts:
         return None
-    rows = _rows(owner_id, session_id).values_list("salt", "hashes")
-    kept = [(salt, bytes(hashes)) for salt, hashes in rows]
+    kept = _hashes_of(owner_id, session_id)
     salt = kept[0][0] if kept else session_id
     if any(not hashes for _, hashes in kept):
         return None
@@ -106,9 +103,9 @@ def hashes_copy(parent_id: UUID, fork: Session) -> None:
 
 def earlier_instructions(owner_id: UUID, session_id: UUID) -> HashedInstructions:
     """Return the hashes of a session, with those of the sessions that it was forked from. One query."""
-    rows = _rows(owner_id, session_id).values_list("salt", "hashes")
-    return HashedInstructions([(salt.bytes, bytes(kept)) for salt, kept in rows])
+    return HashedInstructions([(salt.bytes, kept) for salt, kept in _hashes_of(owner_id, session_id)])
 
 
-def _rows(owner_id: UUID, session_id: UUID) -> QuerySet[InstructionHashes]:
-    return InstructionHashes.objects.filter(owner_id=owner_id, session_id=session_id).order_by("pk")
+def _hashes_of(owner_id: UUID, session_id: UUID) -> list[tuple[UUID, bytes]]:
+    rows = InstructionHashes.objects.filter(owner_id=owner_id, session_id=session_id).order_by("pk")
+    return [(salt, bytes(kept)) for salt, kept in rows.values_list("salt", "hashes")]

@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
+from gateway.errors import run_failure
 from gateway.models import Message, Run, Session
 from gateway.runs.context import RunOutput, TurnContext, agent_config
 from gateway.runs.ending import is_lapsed, unanswered_calls, unsaved_text
@@ -13,7 +14,7 @@ from gateway.runs.fingerprint import ResentConversation
 from gateway.runs.requested import MatchedSession, SameTurnRunning
 from gateway.runs.session_rows import messages_of, steps_of
 from memories import tools as memory_tools
-from memories.errors import NotFound
+from memories.errors import DomainError, NotFound
 
 ANSWERED_STATES = (Run.State.COMPLETED, Run.State.AWAITING_CLIENT_TOOLS)
 
@@ -41,6 +42,14 @@ class RunResult:
             turns_since_review=run.session.turns_since_memory_review,
             error=run.error or {},
         )
+
+    def failure(self) -> DomainError:
+        """Return the error of a failed run. The memory changes of its tools are not stored with it, since they may have
+        been forgotten meanwhile."""
+        failure = run_failure(self.error)
+        if self.changes:
+            failure.details["memory_changes"] = self.changes
+        return failure
 
 
 def require_not_running(match: MatchedSession, conversation: ResentConversation, now: datetime) -> None:

@@ -4,6 +4,7 @@ reads the conversations, gateway.runs.alignment aligns them. If two fit equally 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
+from operator import attrgetter
 from uuid import UUID
 
 from gateway.runs.alignment import Alignment, Candidate, Proof, align, has_equal_message, may_be_similar
@@ -36,8 +37,8 @@ def judge(
     the size of the compared texts, which is bounded."""
     equal = [candidate for candidate in candidates if has_equal_message(before, candidate)]
     others = [candidate for candidate in candidates if candidate not in equal and may_be_similar(before, candidate)]
-    aligned = [align(before, candidate) for candidate in (*equal, *others[:_MAX_FUZZY_CONVERSATIONS])]
-    found = sorted((alignment for alignment in aligned if alignment and alignment.proof), key=_rank, reverse=True)
+    aligned = filter(None, (align(before, candidate) for candidate in (*equal, *others[:_MAX_FUZZY_CONVERSATIONS])))
+    found = sorted(filter(attrgetter("proof"), aligned), key=attrgetter("rank"), reverse=True)
     if not found:
         return Continuation()
     best, rivals = found[0], [other for other in found[1:] if not _is_clearly_better(found[0], other)]
@@ -49,13 +50,9 @@ def judge(
     return _continuation(before, newest, best)
 
 
-def _rank(found: Alignment) -> tuple[int, int, int, bool, int, float]:
-    return found.last.at, found.suffix, found.proof, found.whole, -found.longer, found.weight
-
-
 def _is_clearly_better(best: Alignment, other: Alignment) -> bool:
     """Return True if `best` outranks `other` by another criterion than weight, or has strong proof and clearly more."""
-    if _rank(best)[:5] != _rank(other)[:5]:
+    if best.rank[:-1] != other.rank[:-1]:
         return True
     return best.proof == Proof.STRONG and best.weight - other.weight >= _CLEAR_MARGIN
 

@@ -8,15 +8,15 @@ from uuid import UUID
 
 from django.db import transaction
 
-from gateway.attachments.in_message import attached_parts, first_text
+from gateway.attachments.in_message import attached_parts
 from gateway.digests import digest
 from gateway.models import Message, Run, Session
 from gateway.runs import fingerprint
 from gateway.runs.context import TurnContext
 from gateway.runs.ending import end_waiting, missing_results, release_lapsed, unanswered_calls
 from gateway.runs.leases import reopen
-from gateway.runs.rows import messages_insert, run_open, session_touch, title_of, turn_context
-from gateway.runs.session_rows import messages_of, run_in, session_lock, shown_runs, user_message
+from gateway.runs.rows import messages_insert, session_touch, turn_context, turn_open
+from gateway.runs.session_rows import messages_of, run_in, session_lock, shown_runs, user_messages
 from gateway.runs.window import as_openai, parts_read, window_rows
 from gateway.services import require_active
 from memories.caller import Caller
@@ -33,13 +33,14 @@ def open_native(
     keep_attached: bool = False,
     lease: datetime | None = None,
 ) -> TurnContext:
-    """Open a run in a session that the caller names. Without `content` it repeats the message of the turn that it
-    replaces; with `keep_attached` it keeps that message's attachments. Runs that wait for results of client tools end
-    without them. `lease` is the lease under which later turns were hidden.
+    """Open a run in a session that the caller names. Without `content` it repeats the messages of the turn that it
+    replaces; with `keep_attached` it keeps their attachments. Runs that wait for results of client tools end without
+    them. `lease` is the lease under which later turns were hidden.
 
     Raises NotFound, SessionEnded, SessionBusy, Unauthorized, and LaterTurnsShown if later turns must be hidden
     first."""
-    given = None if content is None else fingerprint.canonical_content(content)  # slow for megabytes: before the lock
+    # Slow for megabytes: before the lock
+    canonical = None if content is None else fingerprint.canonical_content(content)
     with transaction.atomic():
         session = session_lock(caller, session_id)
         require_active(session)
@@ -47,25 +48,21 @@ def open_native(
         replaced = run_in(shown_runs(session), replaces, " to replace") if replaces else None
         for run in waiting:
             end_waiting(run, session, [], keep=run.pk != replaces)
-        final = _final_content(content, replaced, keep_attached=keep_attached)
-        canonical = given if given is not None and final is content else fingerprint.canonical_content(final)
+        contents = _contents(content, replaced, keep_attached=keep_attached)
+        if canonical is None or contents[-1] is not content:
+            canonical = "".join(map(fingerprint.canonical_content, contents))
         summary, rows = window_rows(session, before=replaced)
-        run = run_open(
+        context, asked = turn_open(
             session,
+            [{"role": "user", "content": content} for content in contents],
+            canonical=canonical,
             replaces=replaced,
-            content=final,
             history_hash_before=_history_hash(session, replaced, rows),
             user_key=digest(canonical),
             temporary=not caller.remembers,
             request_id=request_id,
         )
-        (message,) = messages_insert(session, run.pk, [{"role": "user", "content": final}])
-        if not session.title:
-            session.title = title_of(first_text(message.parts or ()) or message.text)
-        session_touch(session)
-        context = turn_context(session, run, user=message, user_canonical=canonical, replaced=replaced)
-    parts_read(rows)
-    return _with_window(context, summary, [*rows, message])
+    return _with_window(context, summary, rows, asked)
 
 
 def open_answered(
@@ -89,17 +86,19 @@ def open_answered(
         messages_insert(session, run.pk, missing_results(stored, results))
         session_touch(session)
         summary, rows = window_rows(session)
-        user = next(row for row in stored if row.role == Message.Role.USER)
-        canonical = fingerprint.canonical_content(user.parts or user.text)
-        context = turn_context(session, run, user=user, user_canonical=canonical)
+        asked = [row for row in stored if row.role == Message.Role.USER]
+        context = turn_context(session, run, asked)
         context = replace(context, stored=list(map(as_openai, stored)))
-    parts_read(rows)
     return _with_window(context, summary, rows)
 
 
-def _with_window(context: TurnContext, summary: str, rows: Sequence[Message]) -> TurnContext:
-    seqs = tuple(row.seq for row in rows)
-    return replace(context, messages=tuple(map(as_openai, rows)), message_seqs=seqs, summary=summary)
+def _with_window(
+    context: TurnContext, summary: str, rows: Sequence[Message], new: Sequence[Message] = ()
+) -> TurnContext:
+    parts_read(rows)
+    every = (*rows, *new)
+    seqs = tuple(row.seq for row in every)
+    return replace(context, messages=tuple(map(as_openai, every)), message_seqs=seqs, summary=summary)
 
 
 def _history_hash(session: Session, replaced: Run | None, rows: Sequence[Message]) -> str:
@@ -110,14 +109,14 @@ def _history_hash(session: Session, replaced: Run | None, rows: Sequence[Message
     return latest or fingerprint.first_history_hash(session.owner_id, session.agent.name)
 
 
-def _final_content(content: str | list[dict[str, Any]] | None, replaced: Run | None, *, keep_attached: bool) -> Any:
-    """Return the content of the new user message. Raises NotFound if there is no message to repeat."""
+def _contents(content: str | list[dict[str, Any]] | None, replaced: Run | None, *, keep_attached: bool) -> list[Any]:
+    """Return the contents of the new user messages. Raises NotFound if there is no message to repeat."""
     if content is not None and not (replaced and keep_attached and isinstance(content, str)):
-        return content
-    row = user_message(replaced) if replaced else None
-    if row is None:
+        return [content]
+    rows = user_messages(replaced) if replaced else []
+    if not rows:
         raise NotFound("There is no message to answer again.")
     if content is None:
-        return row.parts or row.text
-    kept = attached_parts(row.parts or ())
-    return [{"type": "text", "text": content}, *kept] if kept else content
+        return [row.parts or row.text for row in rows]
+    kept = [part for row in rows for part in attached_parts(row.parts or ())]
+    return [[{"type": "text", "text": content}, *kept] if kept else content]

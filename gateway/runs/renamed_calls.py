@@ -25,9 +25,9 @@ def with_our_ids(lookup: SessionLookup, messages: Sequence[ChatMessage]) -> Sequ
     given = [call for message in messages[start:] for call in calls_in(message)]
     if not given or any(map(runs_called, messages[start:])):
         return messages
-    waiting = lookup.active_runs(state=Run.State.AWAITING_CLIENT_TOOLS, **lookup.same_turn()).filter(_named(lookup))
+    waiting = lookup.active_runs(state=Run.State.AWAITING_CLIENT_TOOLS, **lookup.conversation.same_turn())
     wanted = list(map(_signature, given))
-    for calls in map(_client_calls, waiting[:_MAX_RUNS]):
+    for calls in map(_client_calls, waiting.filter(_named(lookup))[:_MAX_RUNS]):
         if list(map(_signature, calls)) == wanted:
             return [*messages[:start], *_renamed(messages[start:], deque(call["id"] for call in calls))]
     return messages
@@ -37,7 +37,7 @@ def _named(lookup: SessionLookup) -> Q:
     ref = lookup.request.session_ref
     if not ref:
         return Q(session__external_id=None)
-    sessions = Session.objects.filter(owner_id=lookup.caller.owner_id)
+    sessions = Session.objects.filter(owner_id=lookup.owner_id)
     return Q(session__in=sessions.filter(named(ref, with_agent(ref, lookup.agent.name))))
 
 

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import cached_property
 from typing import Any
 from uuid import UUID
 
@@ -10,7 +11,7 @@ from django.db.models import QuerySet
 from gateway.errors import SessionBusy
 from gateway.models import Agent, Run, Session
 from gateway.runs.context import SystemContent, TurnContext
-from gateway.runs.fingerprint import ResentConversation
+from gateway.runs.fingerprint import ResentConversation, read_conversation
 from gateway.runs.session_rows import locked_sessions
 from memories.caller import Caller
 from memories.database.statements import RowFactory
@@ -19,10 +20,11 @@ from memories.errors import Conflict
 _NEW_SESSION = RowFactory(Session)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class V1Request:
     """A request for a turn. Its messages are split into the leading system text and the conversation."""
 
+    caller: Caller
     agent: str
     messages: tuple[dict[str, Any], ...]
     client_system: SystemContent
@@ -43,6 +45,11 @@ class V1Request:
     # `Run.responses`.
     after: UUID | None = None
     response: dict[str, Any] | None = None
+
+    @cached_property
+    def conversation(self) -> ResentConversation:
+        """The fingerprint of the messages. Reading many messages is slow."""
+        return read_conversation(self.caller.owner_id, self.agent, self.messages)
 
 
 class ComparisonNeeded(Conflict):
@@ -123,39 +130,47 @@ class MatchedSession:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionLookup:
-    """The look-up of a request's session, by caller, agent, request and conversation."""
+    """The look-up of the session of a request to an agent."""
 
-    caller: Caller
     agent: Agent
     request: V1Request
-    conversation: ResentConversation
+
+    @property
+    def owner_id(self) -> UUID:
+        return self.request.caller.owner_id
+
+    @property
+    def conversation(self) -> ResentConversation:
+        return self.request.conversation
 
     def sessions(self, **filters: Any) -> "QuerySet[Session]":
         """Return the sessions in which the request may continue. Rows that are read are locked."""
         active = {"agent": self.agent, "state": Session.State.ACTIVE, "temporary": self.request.temporary}
-        return locked_sessions(self.caller.owner_id).filter(**active, **filters)
+        return locked_sessions(self.owner_id).filter(**active, **filters)
+
+    def every_run(self, **filters: Any) -> "QuerySet[Run]":
+        """Return the owner's runs with this agent, shown and hidden, newest first."""
+        agent = {"session__agent": self.agent, "session__deleted_at": None}
+        return Run.objects.filter(owner_id=self.owner_id, **agent, **filters).order_by("-id")
 
     def runs(self, **filters: Any) -> "QuerySet[Run]":
-        """Return the owner's runs with this agent that were not replaced, newest first, with their sessions."""
-        current = {"superseded": False, "session__agent": self.agent, "session__deleted_at": None}
-        rows = Run.objects.filter(owner_id=self.caller.owner_id, **current, **filters)
-        return rows.select_related("session__agent").order_by("-id")
+        """Return the shown ones of `every_run`, with their sessions."""
+        return self.every_run(superseded=False, **filters).select_related("session__agent")
 
     def active_runs(self, **filters: Any) -> "QuerySet[Run]":
         """Return those of `runs` in whose sessions the request may continue."""
-        temporary = self.request.temporary
-        return self.runs(session__state=Session.State.ACTIVE, session__temporary=temporary, **filters)
+        return self.runs(**self.in_active_session, **filters)
 
-    def same_turn(self) -> dict[str, str]:
-        """Return filters for runs that were opened for the same conversation."""
-        conversation = self.conversation
-        return {"history_hash_before": conversation.history_hash_before, "user_key": conversation.user_key}
+    @property
+    def in_active_session(self) -> dict[str, Any]:
+        """Filters for runs in whose sessions the request may continue."""
+        return {"session__state": Session.State.ACTIVE, "session__temporary": self.request.temporary}
 
     def new_session(
         self, rule: Rule = Rule.NEW, *, common: dict[str, int] | None = None, **fields: Any
     ) -> MatchedSession:
         """Return a new session with these fields. It is inserted, with its final values, once its first run is open."""
-        owner_id, temporary = self.caller.owner_id, self.request.temporary
-        session = _NEW_SESSION.row(owner_id=owner_id, agent_id=self.agent.pk, temporary=temporary, **fields)
+        temporary = self.request.temporary
+        session = _NEW_SESSION.row(owner_id=self.owner_id, agent_id=self.agent.pk, temporary=temporary, **fields)
         session.agent = self.agent
         return MatchedSession(session=session, rule=rule, common=common or {})

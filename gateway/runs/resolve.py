@@ -3,7 +3,8 @@ the hash of the whole conversation before it (one query), or by comparing its me
 gateway.runs.candidates does before the transaction. Called by gateway.runs.v1 and gateway.commands in a transaction;
 the returned session is locked."""
 
-from datetime import timedelta
+from collections.abc import Iterable
+from datetime import datetime, timedelta
 from uuid import UUID
 
 from django.db.models import Exists, OuterRef, Q
@@ -15,16 +16,18 @@ from gateway.runs.by_id import after_run_match, named_match, was_edited
 from gateway.runs.call_ids import runs_called
 from gateway.runs.candidates import sessions_called
 from gateway.runs.comparing import comparable_message, contains_answer
+from gateway.runs.hidden import hidden_predecessors, hidden_runs, hidden_version
 from gateway.runs.matching import Continuation
 from gateway.runs.requested import ComparisonNeeded, MatchedSession, Rule, SessionLookup, V1Request
 from gateway.runs.session_rows import (
+    MAX_ALIKE,
     OPEN_ENDED,
+    SHORTENED_TEXT,
     UNFINISHED,
     idempotency_lock,
     latest_run,
     lock,
     locked_sessions,
-    predecessors,
 )
 from gateway.runs.summaries import may_contain_summary
 from memories.database.statements import Select, given
@@ -71,7 +74,7 @@ def session_match(lookup: SessionLookup, run_id: UUID | None, continuation: Cont
         return named_match(lookup, continuation)
     found = _by_call_ids(lookup, run_id)
     if found is None and lookup.request.idempotency_key:
-        idempotency_lock(lookup.caller.owner_id, lookup.request.idempotency_key)
+        idempotency_lock(lookup.owner_id, lookup.request.idempotency_key)
     if found is None and lookup.conversation.turns_before:
         found = _same_history(lookup) or _other_version(lookup) or _same_turn(lookup)
     elif found is None:
@@ -99,14 +102,13 @@ def _by_call_ids(lookup: SessionLookup, run_id: UUID | None) -> MatchedSession |
     """Find the session of tool results whose run no longer waits: the request was repeated, or the run given up."""
     if run_id is None:
         return None
-    sessions = locked_sessions(lookup.caller.owner_id).filter(agent=lookup.agent, state=Session.State.ACTIVE)
+    sessions = locked_sessions(lookup.owner_id).filter(agent=lookup.agent, state=Session.State.ACTIVE)
     session = sessions.filter(runs=run_id).first()
     if session is None:
         return None
-    again = lookup.runs(session=session, **lookup.same_turn()).first()
-    hidden = Run.objects.filter(session=session, superseded=True, state=Run.State.COMPLETED, **lookup.same_turn())
-    other = None if again else hidden.order_by("-id").first()
-    return MatchedSession(session=session, rule=Rule.CALL_IDS, regenerates=again, hidden=other)
+    again = lookup.runs(session=session, **lookup.conversation.same_turn()).first()
+    hidden = None if again else hidden_version(session.pk, lookup.conversation)
+    return MatchedSession(session=session, rule=Rule.CALL_IDS, regenerates=again, hidden=hidden)
 
 
 def _resent_with_answer(lookup: SessionLookup) -> MatchedSession | None:
@@ -116,24 +118,29 @@ def _resent_with_answer(lookup: SessionLookup) -> MatchedSession | None:
     hash_after = lookup.conversation.history_hash_after()
     if not hash_after:
         return None
-    same = lookup.active_runs(**lookup.same_turn())
-    given = comparable_message("assistant", lookup.conversation.answer)
-    runs = list(same.filter(history_hash_after=hash_after)[:_RECENT])
-    runs = runs or [run for run in same[:_RECENT] if contains_answer(comparable_message("assistant", run.text), given)]
+    same = lookup.active_runs(**lookup.conversation.same_turn())
+    newest = same.values_list("pk", "history_hash_after")[:MAX_ALIKE]  # the hash after the answer has no index
+    pks = [pk for pk, after in newest if after == hash_after][:_RECENT]
+    if not pks:
+        given = comparable_message("assistant", lookup.conversation.answer)
+        texts = same.annotate(shortened=SHORTENED_TEXT).values_list("pk", "shortened")[:_RECENT]
+        pks = [pk for pk, text in texts if contains_answer(comparable_message("assistant", text), given)]
+    run = _only_last_turn(lookup.active_runs(pk__in=pks))
+    return MatchedSession(session=lock(run.session), rule=Rule.SAME_TURN, regenerates=run) if run else None
+
+
+def _only_last_turn(runs: Iterable[Run]) -> Run | None:
+    """Return the first of the runs that are last turns, if all of these belong to one session."""
     found = [run for run in runs if run.session.turns <= run.turn]
-    if len({run.session_id for run in found}) != 1:
-        return None
-    return MatchedSession(session=lock(found[0].session), rule=Rule.SAME_TURN, regenerates=found[0])
+    return found[0] if len({run.session_id for run in found}) == 1 else None
 
 
 def _retry(lookup: SessionLookup) -> MatchedSession | None:
     """Find the session of a first message that repeats an earlier request; None for a new session."""
-    request, now = lookup.request, timezone.now()
-    earlier = _SAME_FIRST_MESSAGE.rows(owner=lookup.caller.owner_id, **lookup.same_turn())
+    request = lookup.request
+    earlier = _SAME_FIRST_MESSAGE.rows(owner=lookup.owner_id, **lookup.conversation.same_turn())
     for pk, state, key, started in earlier:
-        same_key = request.idempotency_key and key == request.idempotency_key and started > now - IDEMPOTENCY_WINDOW
-        retry = request.is_retry and started > now - RETRY_WINDOW
-        if same_key or retry or state in UNFINISHED:
+        if state in UNFINISHED or _is_declared_retry(request, key, started):
             run = lookup.runs(pk=pk).first()
             if run is None or not _was_found_by_content(run):  # None: its session was deleted
                 continue
@@ -144,6 +151,13 @@ def _retry(lookup: SessionLookup) -> MatchedSession | None:
     return None
 
 
+def _is_declared_retry(request: V1Request, key: str, started: datetime) -> bool:
+    """Return True if a client declares that a request repeats the one with this key, from this time."""
+    age = timezone.now() - started
+    same_key = bool(request.idempotency_key) and key == request.idempotency_key
+    return (same_key and age < IDEMPOTENCY_WINDOW) or (request.is_retry and age < RETRY_WINDOW)
+
+
 def _was_found_by_content(run: Run) -> bool:
     return Rule.by_content(run.trace.get("session", {}).get("rule"))
 
@@ -152,7 +166,7 @@ def _after_command(lookup: SessionLookup) -> MatchedSession | None:
     """Find the session that answered the command at the beginning of the conversation."""
     if lookup.request.after_command is None:
         return None
-    key = fingerprint.commands_key(lookup.caller.owner_id, lookup.agent.name, *lookup.request.after_command)
+    key = fingerprint.commands_key(lookup.owner_id, lookup.agent.name, *lookup.request.after_command)
     session = _with_commands_only(lookup, history_hash=key)
     return MatchedSession(session=session, rule=Rule.AFTER_COMMAND) if session else None
 
@@ -167,7 +181,7 @@ def _same_history(lookup: SessionLookup) -> MatchedSession | None:
     made the tool calls in them, or neither."""
     conversation = lookup.conversation
     found = _SAME_HISTORY.instances(
-        owner=lookup.caller.owner_id,
+        owner=lookup.owner_id,
         agent=lookup.agent.pk,
         temporary=lookup.request.temporary,
         history_hash=conversation.history_hash_before,
@@ -175,7 +189,7 @@ def _same_history(lookup: SessionLookup) -> MatchedSession | None:
     unnamed = [session for session in found if session.external_id is None]
     if len(unnamed) == 1:  # a request would name the others by their client's ids
         found = unnamed
-    if len(found) > 1 and (called := sessions_called(lookup.caller, lookup.request.messages)):
+    if len(found) > 1 and (called := sessions_called(lookup.request)):
         found = [session for session in found if session.pk in called]
     for session in found:
         session.agent = lookup.agent
@@ -196,22 +210,19 @@ def _same_history(lookup: SessionLookup) -> MatchedSession | None:
 def _other_version(lookup: SessionLookup) -> MatchedSession | None:
     """Find the session in which the answer before the request's message was generated again. If another message
     follows that answer, the request edits it, which starts a new session."""
-    conversation = lookup.conversation
-    before = predecessors(conversation, owner_id=lookup.caller.owner_id)
-    ids = {run.session_id for run in before}
-    sessions = list(lookup.sessions(pk__in=ids, external_id=None)) if ids else []  # a request would name the others
-    before = [run for run in before if run.session_id in {session.pk for session in sessions}]
-    if not before or not all(run.superseded for run in before):
+    runs = lookup.every_run(**lookup.in_active_session, session__external_id=None)  # a request would name the others
+    before = hidden_predecessors(runs, lookup.conversation)
+    if not before:
         return None
-    common = {"turns": conversation.turns_before}
-    if len(sessions) > 1:
-        return lookup.new_session(Rule.SEVERAL, parent_id=before[0].session_id, common=common)
-    hidden = Run.objects.filter(session=before[0].session_id, superseded=True, state=Run.State.COMPLETED)
-    later = list(hidden.filter(follows=before[0].pk).only("session", "user_key").order_by("-id"))
-    again = next((run for run in later if run.user_key == conversation.user_key), None)
-    if later and again is None:
-        return lookup.new_session(Rule.EDITED, parent_id=before[0].session_id, common=common)
-    return MatchedSession(session=sessions[0], rule=Rule.SAME_HISTORY, hidden=again or before[0], common=common)
+    last, common = before[0], {"turns": lookup.conversation.turns_before}
+    if len({run.session_id for run in before}) > 1:
+        return lookup.new_session(Rule.SEVERAL, parent_id=last.session_id, common=common)
+    again = hidden_version(last.session_id, lookup.conversation, follows=last.pk)
+    if again is None and hidden_runs(last.session_id, follows=last.pk).exists():
+        return lookup.new_session(Rule.EDITED, parent_id=last.session_id, common=common)
+    if (session := lookup.sessions(pk=last.session_id).first()) is None:
+        return None
+    return MatchedSession(session=session, rule=Rule.SAME_HISTORY, hidden=again or last, common=common)
 
 
 def _same_turn(lookup: SessionLookup) -> MatchedSession | None:
@@ -220,7 +231,7 @@ def _same_turn(lookup: SessionLookup) -> MatchedSession | None:
     greetings) do not identify a session."""
     siblings = lookup.active_runs(history_hash_before=lookup.conversation.history_hash_before)
     runs = list(siblings[:_RECENT])
-    if runs and (called := sessions_called(lookup.caller, lookup.request.messages)):
+    if runs and (called := sessions_called(lookup.request)):
         siblings = siblings.filter(session__in=called)
         runs = list(siblings[:_RECENT])
     if at_end := next(filter(None, (_continued_at_end(lookup, run) for run in runs)), None):
@@ -263,10 +274,8 @@ def _contains_our_answers(run: Run) -> bool:
 
 def _is_same_turn(request: V1Request, run: Run) -> bool:
     """Return True if a run with the same messages is the same turn, not another conversation that begins alike."""
-    if _contains_our_answers(run) or run.state in UNFINISHED:
-        return True
-    same_key = bool(request.idempotency_key) and run.idempotency_key == request.idempotency_key
-    return same_key or (request.is_retry and run.started_at > timezone.now() - RETRY_WINDOW)
+    certain = _contains_our_answers(run) or run.state in UNFINISHED
+    return certain or _is_declared_retry(request, run.idempotency_key, run.started_at)
 
 
 def _after_unanswered(lookup: SessionLookup) -> MatchedSession | None:
@@ -278,10 +287,8 @@ def _after_unanswered(lookup: SessionLookup) -> MatchedSession | None:
     runs = lookup.active_runs(
         history_hash_before=conversation.history_hash_before, user_key=conversation.unanswered_user_key
     ).filter(Q(state__in=OPEN_ENDED) | Q(state=Run.State.COMPLETED, text__regex=r"^\s*$"))
-    found = [run for run in runs[:_RECENT] if run.session.turns <= run.turn and _was_found_by_content(run)]
-    if len({run.session_id for run in found}) != 1:
-        return None
-    return MatchedSession(session=lock(found[0].session), rule=Rule.UNANSWERED, through=found[0].turn)
+    run = _only_last_turn(filter(_was_found_by_content, runs[:_RECENT]))
+    return MatchedSession(session=lock(run.session), rule=Rule.UNANSWERED, through=run.turn) if run else None
 
 
 def _by_comparison(lookup: SessionLookup, continuation: Continuation) -> MatchedSession | None:

@@ -21,7 +21,7 @@ from gateway.runs.call_ids import call_prefix, run_of_call
 from gateway.runs.context import TurnContext
 from gateway.runs.requested import Rule
 from gateway.runs.session_rows import messages_of, runs_within
-from gateway.runs.window import as_openai
+from gateway.runs.window import as_openai, from_first_question
 from memories.caller import Caller
 from memories.errors import NotFound
 from prompts.conversation import NO_RESULT
@@ -234,9 +234,7 @@ def before_run(run: Run, own: Sequence[Message]) -> list[Message]:
     sizes = list(rows.order_by("-seq").values_list("seq", Length("text"))[:MAX_ROWS])
     totals = accumulate(size for _, size in sizes)
     fitting = [seq for (seq, _), total in zip(sizes, totals, strict=True) if total <= settings.DAYBOOK_MAX_BODY]
-    newest = list(rows.filter(seq__gte=fitting[-1]).order_by("seq")) if fitting else []
-    first = next((index for index, row in enumerate(newest) if row.role == Message.Role.USER), len(newest))
-    return newest[first:]
+    return from_first_question(rows.filter(seq__gte=fitting[-1]).order_by("seq")) if fitting else []
 
 
 def _after_command(caller: Caller, given: str) -> Previous:

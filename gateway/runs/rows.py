@@ -1,6 +1,6 @@
 """Stores the rows of a turn's transactions, and reads the context of the turn."""
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
@@ -9,6 +9,7 @@ from uuid import UUID
 from django.db.models import Subquery
 from django.utils import timezone
 
+from gateway.attachments.in_message import text_without_files
 from gateway.attachments.uses import uses_add
 from gateway.messages import text_of
 from gateway.models import Agent, Message, Run, Session
@@ -16,7 +17,8 @@ from gateway.runs import fingerprint
 from gateway.runs.context import AgentConfig, RunOutput, TurnContext, agent_config
 from gateway.runs.instructions import hashes_copy
 from gateway.runs.leases import lease_end, this_process
-from gateway.runs.session_rows import from_run, shown_runs
+from gateway.runs.participants import is_from_other, name_of
+from gateway.runs.session_rows import canonical_question, from_run, shown_runs
 from gateway.runs.wrappers import own_words
 from gateway.upstream.kept import kept_of
 from memories.books import book_state
@@ -64,13 +66,34 @@ class LaterTurnsShown(Conflict):
         self.replaced = replaced
 
 
-def run_open(
+def turn_open(
+    session: Session,
+    messages: Sequence[dict[str, Any]],
+    *,
+    history: int = 0,
+    others: Set[str] = frozenset(),
+    canonical: str,
+    replaces: Run | None,
+    **fields: Any,
+) -> tuple[TurnContext, list[Message]]:
+    """Open a run with these fields and its own lease that answers the last of these messages, and store them. Return
+    its context, without the transcript, and the rows. `canonical` is the canonical text of all messages but the first
+    `history`, which belong to no run; `others` are the names of other participants than the person.
+
+    The run follows the last one of the branch that is shown, which the database looks up, or the predecessor of the run
+    that it replaces. A replaced run and those after it leave that branch but stay readable; their turns no longer
+    count. Raises LaterTurnsShown if these are too many for a transaction and were not hidden before."""
+    run = _run_open(session, replaces=replaces, content=messages[-1].get("content"), **fields)
+    rows = messages_insert(session, run.pk, messages, history=history, others=others)
+    if not session.title:
+        session.title = title_of(text_without_files(rows[-1].parts or ()) or rows[-1].text)
+    session_touch(session)
+    return turn_context(session, run, rows[history:], canonical=canonical, replaced=replaces), rows
+
+
+def _run_open(
     session: Session, *, replaces: Run | None, content: Any, user_key: str, temporary: bool, **fields: Any
 ) -> Run:
-    """Insert and return a running run of the session with these fields and its own lease, for a message with this
-    content. It follows the last run of the branch that is shown, which the database looks up, or the predecessor of the
-    run that it replaces. A replaced run and those after it leave that branch but stay readable; their turns no longer
-    count. Raises LaterTurnsShown if these are too many for a transaction and were not hidden before."""
     hidden = session.branch_end is not None  # under the lease of this request, or the session would be busy
     if replaces and not hidden and session.turns - replaces.turn > TURNS_AT_ONCE:
         raise LaterTurnsShown(replaces)
@@ -127,7 +150,7 @@ def _has_other_words(replaced: Run, content: Any) -> bool:
     """Return True if a message says something that the message of a replaced run does not. What clients wrap around a
     person's words does not matter, and neither does white space: resent messages differ in both."""
     texts = Message.objects.filter(owner_id=replaced.owner_id, run=replaced, role=Message.Role.USER)
-    before = texts.order_by("seq").values_list("text", flat=True).first() or ""
+    before = texts.order_by("seq").values_list("text", flat=True).last() or ""
     words = fingerprint.strip_whitespace(own_words(text_of(content)))
     return bool(words) and words != fingerprint.strip_whitespace(own_words(before))
 
@@ -153,11 +176,12 @@ def message_rows(
     messages: Sequence[dict[str, Any]],
     *,
     history: int = 0,
+    others: Set[str] = frozenset(),
     kind: Message.Kind = Message.Kind.CHAT,
     created_at: datetime | None = None,
 ) -> list[Message]:
-    """Return rows for `messages_append`. The first `history` messages are the client's history and belong to no run.
-    Needs no transaction."""
+    """Return rows for `messages_append`. The first `history` messages are the client's history and belong to no run;
+    `others` are the names of other participants than the person. Needs no transaction."""
     created_at = created_at or timezone.now()
     called = any(message.get("tool_calls") for message in messages)
     return [
@@ -170,6 +194,7 @@ def message_rows(
             parts=content if isinstance(content, list) else None,
             tool_calls=message.get("tool_calls") if message["role"] == Message.Role.ASSISTANT else None,
             tool_call_id=str(message.get("tool_call_id", ""))[:MAX_CALL_ID],
+            participant=name_of(message) if is_from_other(message, others) else None,
             # No server requires the reasoning of a turn without tools.
             kept=kept.as_json() if called and (kept := kept_of(message)) else None,
             created_at=created_at,
@@ -207,14 +232,15 @@ def title_of(content: str) -> str:
 def turn_context(
     session: Session,
     run: Run,
+    asked: Sequence[Message],
     *,
-    user: Message,
-    user_canonical: str,
+    canonical: str | None = None,
     agent: Agent | None = None,
     replaced: Run | None = None,
 ) -> TurnContext:
-    """Return the context of a turn, without its transcript, in the transaction that opens or resumes its run. `agent`
-    is given if it is not the session's, `replaced` is the run that the turn replaces."""
+    """Return the context of a turn, without its transcript, in the transaction that opens or resumes its run. `asked`
+    are its user messages, and `canonical` their canonical text if the client sent more. `agent` is given if it is not
+    the session's, `replaced` is the run that the turn replaces."""
     agent = agent or session.agent
     book = None if run.temporary else book_state(session.owner_id, agent.book)
     # A resumed run keeps what it was given, unless its book was cleared or forgotten meanwhile.
@@ -236,8 +262,8 @@ def turn_context(
         agent=config,
         book=book,
         compaction_epoch=session.compaction_epoch,
-        user_text=own_words(user.text) or user.text,
-        user_canonical=user_canonical,
+        user_text=own_words(asked[-1].text) or asked[-1].text,
+        user_canonical=canonical_question(asked) if canonical is None else canonical,
         newest_record=newest[0] if newest else None,
         history_hash_before=run.history_hash_before,
         request_id=run.request_id,

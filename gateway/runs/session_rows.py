@@ -1,15 +1,18 @@
 """Queries for the sessions and runs of one owner."""
 
-from typing import Any
+from collections.abc import Iterable
 from uuid import UUID
 
 from django.db import connection
-from django.db.models import Exists, Q, QuerySet
+from django.db.models import Case, Exists, F, Q, QuerySet, TextField, Value, When
+from django.db.models.functions import Concat, Left, Length, Right
+from django.db.models.lookups import GreaterThan
 
 from gateway.agents.rows import KEY_REVOKED
 from gateway.keys import keys_of
 from gateway.models import Message, Run, Session
-from gateway.runs.fingerprint import ResentConversation
+from gateway.runs.comparing import END_CHARS
+from gateway.runs.fingerprint import canonical_content
 from memories.caller import UNLIMITED, Caller, KeyLimits
 from memories.database.access import only_row
 from memories.database.statements import Select, given
@@ -21,7 +24,17 @@ UNFINISHED = (Run.State.STOPPED, Run.State.FAILED)
 # Runs that may be continued by somebody who has not seen their end. A run that waits for tool results does not make an
 # equal first message a retry: agents are often started several times with the same task.
 OPEN_ENDED = (*UNFINISHED, Run.State.AWAITING_CLIENT_TOOLS)
-_MAX_ALIKE = 50
+# A program may begin any number of sessions with the same message.
+MAX_ALIKE = 50
+SHORTENED_TEXT = Case(
+    When(
+        GreaterThan(Length("text"), 2 * END_CHARS),
+        then=Concat(Left("text", END_CHARS), Value("\n"), Right("text", END_CHARS)),
+    ),
+    default=F("text"),
+    output_field=TextField(),
+)
+"""The part of a text that gateway.runs.comparing reads."""
 _LATEST_RUN = Select(lambda: Run.objects.filter(**given(Run, "owner", "session"), superseded=False).order_by("-id")[:1])
 # Each state has its own index of sessions. With a single condition, or with the owner in it, SQLite would read every
 # run of the session.
@@ -105,18 +118,6 @@ def latest_run(session: Session) -> Run | None:
     return _LATEST_RUN.instance(owner=session.owner_id, session=session.pk)
 
 
-def predecessors(conversation: ResentConversation, **filters: Any) -> list[Run]:
-    """Return the newest runs, shown or not, whose answer ends the earlier messages of a request. `filters` name the
-    owner, and may name the session."""
-    asked = Run.objects.filter(
-        **filters, history_hash_before=conversation.hashes[-2], user_key=conversation.previous_user_key
-    )
-    # The hash after the answer has no index, and a program may begin any number of sessions with the same message.
-    newest = asked.only("session", "superseded", "state", "history_hash_after").order_by("-id")[:_MAX_ALIKE]
-    wanted = (Run.State.COMPLETED, conversation.history_hash_before)
-    return [run for run in newest if (run.state, run.history_hash_after) == wanted]
-
-
 def open_runs(session: Session) -> list[Run]:
     """Return the open runs of a session, of which at most one is running."""
     return _OPEN_RUNS.instances(session=session.pk)
@@ -128,9 +129,20 @@ def messages_of(run: Run) -> list[Message]:
     return list(Message.objects.filter(owner_id=run.owner_id, run=run).order_by("seq"))
 
 
-def user_message(run: Run) -> Message | None:
-    """Return the user message of a run."""
-    return Message.objects.filter(owner_id=run.owner_id, run=run, role=Message.Role.USER).order_by("seq").first()
+def user_messages(run: Run) -> list[Message]:
+    """Return the user messages of a run: the one that it answers, and before it those that came with it."""
+    return list(Message.objects.filter(owner_id=run.owner_id, run=run, role=Message.Role.USER).order_by("seq"))
+
+
+def canonical_question(rows: Iterable[Message]) -> str:
+    """Return the canonical text of the user messages among the messages of a run."""
+    return "".join(canonical_content(row.parts or row.text) for row in rows if row.role == Message.Role.USER)
+
+
+def shown_messages(owner_id: UUID, session_id: UUID) -> "QuerySet[Message]":
+    """Return the messages of a session's shown branch, without commands."""
+    rows = Message.objects.filter(owner_id=owner_id, session_id=session_id)
+    return rows.exclude(kind=Message.Kind.COMMAND).exclude(run__superseded=True)
 
 
 def steps_of(run: Run) -> list[Message]:

@@ -3,7 +3,7 @@ the summary's sentences are stored in the trace of the session's last run, so th
 the summary can be matched. Called by gateway.passthrough and gateway.runs.candidates."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from itertools import islice
 from uuid import UUID
 
@@ -45,9 +45,12 @@ def first_sentence_hashes(client_system: SystemContent, messages: Sequence[ChatM
     """Return hashes of the long sentences in a client's system messages and the first messages of a conversation."""
     spoken = (message for message in messages if message.get("role") in {"user", "assistant"})
     contents = (client_system, *(message.get("content") for message in islice(spoken, _FIRST_MESSAGES)))
-    texts = [text_of(content) for content in contents]
-    # A client may put "Summary of the conversation:" before it.
-    return {key for text in texts for part in (text, text.partition(":")[2]) for key in sentence_hashes(part)}
+    return {key for content in contents for key in hashes_after_title(text_of(content))}
+
+
+def hashes_after_title(text: str) -> set[str]:
+    """Return hashes of a text's long sentences. A client may put "Summary of the conversation:" before them."""
+    return {*sentence_hashes(text), *sentence_hashes(text.partition(":")[2])}
 
 
 def summary_store(owner_id: UUID, session_id: UUID, answer: str) -> None:
@@ -56,6 +59,12 @@ def summary_store(owner_id: UUID, session_id: UUID, answer: str) -> None:
     run = Run.objects.filter(owner_id=owner_id, session=session_id, superseded=False).order_by("-id").first()
     if keys and run is not None and run.state == Run.State.COMPLETED:
         Run.objects.filter(pk=run.pk, state=run.state).update(trace={**run.trace, TRACE_KEY: keys})
+
+
+def stored_summaries(owner_id: UUID, sessions: Collection[UUID]) -> list[tuple[UUID, Sequence[str]]]:
+    """Return the sessions of stored summaries, with the hashes of their sentences. One query."""
+    runs = Run.objects.filter(owner_id=owner_id, session__in=sessions, superseded=False, trace__has_key=TRACE_KEY)
+    return list(runs.values_list("session_id", f"trace__{TRACE_KEY}"))
 
 
 def summarised_session(noted: Iterable[tuple[UUID, Sequence[str]]], begins_with: set[str]) -> UUID | None:

@@ -1,16 +1,14 @@
 """Stored messages as evidence: who said each of them, and which answers a client may pass on as a person's words."""
 
 import re
-from collections.abc import Collection, Iterator, Sequence, Set
-from itertools import chain
+from collections.abc import Collection, Sequence, Set
 from typing import Any
 from uuid import UUID
 
 from django.db.models import QuerySet
 from django.db.models.functions import Left, Length
 
-from gateway.digests import digest
-from gateway.messages import ChatMessage, by_others, has_media, text_of
+from gateway.messages import has_media
 from gateway.models import Message, Run, Session
 from gateway.runs.call_ids import run_of_call
 from memories.evidence import Speaker, Utterance
@@ -26,13 +24,10 @@ UNSTORED = "unstored_system"
 belong to the run. These are not stored with it."""
 UNTRUSTED = "untrusted"
 """Key in the trace of a run that read results of its client's tools."""
-OTHERS = "others"
-"""Key in the trace of a run: keys of the user messages in its request that are not by the person (`others_keys`)."""
 READ_ELSEWHERE = (SEARCHED, UNSTORED, UNTRUSTED)
 _MAX_ROWS = 400
 _MAX_ANSWER_SESSIONS = 8  # the latest sessions, since a client passes an answer on immediately
 _PAGE_CHARS = 10_000
-_KEY_CHARS = 16
 _TOOL_RESULT = re.compile(r"\[tool result, \d+ characters\]")
 
 
@@ -66,23 +61,12 @@ def newest_within(utterances: Sequence[Utterance]) -> tuple[list[Utterance], boo
     return kept[::-1], False
 
 
-def others_keys(messages: Sequence[ChatMessage]) -> list[str]:
-    """Return a key for the text of each user message that another participant of a group chat wrote, of the newest."""
-    return [_key(text_of(message.get("content"))) for message in by_others(messages)[-_MAX_ROWS:]]
-
-
-def utterances_of(rows: Sequence[Message], others: Collection[str] = ()) -> tuple[Utterance, ...]:
-    """Return messages as input for evidence: untruncated, and including tool results. `others` are keys of messages by
-    other participants, besides those noted with these messages' runs. One query."""
-    others = {*others, *_noted_others(rows)}
-    # A client may have a tool of the same name, such as `read`. Calls that went to a client have ids of ours, and in a
-    # history that a client sent, all calls are its own.
-    calls = [call for row in rows if row.kind != Message.Kind.HISTORY for call in row.calls]
-    named = {str(call.get("id")) for call in calls if is_memory_tool((call.get("function") or {}).get("name"))}
-    memory_calls = {call_id for call_id in named if run_of_call(call_id) is None}
+def utterances_of(rows: Sequence[Message]) -> tuple[Utterance, ...]:
+    """Return messages as input for evidence: untruncated, and including tool results."""
+    memory_calls = own_calls(calls_made(rows))
     return tuple(
         Utterance(
-            speaker=_speaker(row, memory_calls, others),
+            speaker=_speaker(row, memory_calls),
             text=row.text,
             session_id=row.session_id,
             run_id=row.run_id,
@@ -90,6 +74,17 @@ def utterances_of(rows: Sequence[Message], others: Collection[str] = ()) -> tupl
         )
         for row in rows
     )
+
+
+def calls_made(rows: Sequence[Message]) -> list[dict[str, Any]]:
+    """Return the calls of models in these messages. In a history that a client sent, all calls are its own."""
+    return [call for row in rows if row.kind != Message.Kind.HISTORY for call in row.calls]
+
+
+def own_calls(calls: Sequence[Any], client_tools: Collection[str] = ()) -> set[str]:
+    """Return the ids of the calls that are of a memory tool. A client may have a tool of the same name, such as `read`;
+    calls that went to a client have ids of ours."""
+    return {call["id"] for call in calls if isinstance(call.get("id"), str) and _is_own_call(call, client_tools)}
 
 
 def unread_and_unstored(rows: Sequence[Message]) -> tuple[bool, bool]:
@@ -116,23 +111,17 @@ def answers_elsewhere(owner_id: UUID, session_id: UUID) -> list[str]:
     return list(long_enough.order_by("-id").values_list(Left("text", MAX_ANSWER_CHARS), flat=True)[:MAX_ANSWERS])
 
 
-def is_memory_tool(name: Any) -> bool:
-    """Return True for the name of a memory tool, also with what models write around it."""
-    return isinstance(name, str) and tool_meant(name, TOOLS) in TOOLS
+def _is_own_call(call: dict[str, Any], client_tools: Collection[str]) -> bool:
+    function = call.get("function")
+    name = function.get("name") if isinstance(function, dict) else None
+    if not isinstance(name, str) or name in client_tools or run_of_call(call["id"]) is not None:
+        return False
+    return tool_meant(name, TOOLS) in TOOLS  # also with what models write around the name
 
 
-def _noted_others(rows: Sequence[Message]) -> Iterator[str]:
-    runs = Run.objects.filter(pk__in={row.run_id for row in rows if row.run_id is not None}, trace__has_key=OTHERS)
-    return chain.from_iterable(runs.values_list(f"trace__{OTHERS}", flat=True))
-
-
-def _key(text: str) -> str:
-    return digest(text)[:_KEY_CHARS]
-
-
-def _speaker(row: Message, memory_calls: Set[str], others: Set[str]) -> Speaker:
+def _speaker(row: Message, memory_calls: Set[str]) -> Speaker:
     if row.role == Message.Role.USER:
-        return Speaker.TOOL if others and _key(row.text) in others else Speaker.PERSON
+        return Speaker.TOOL if row.participant else Speaker.PERSON
     if row.role == Message.Role.TOOL:
         is_ours = row.kind != Message.Kind.HISTORY and row.tool_call_id in memory_calls
         return Speaker.MEMORY if is_ours else Speaker.TOOL

@@ -13,7 +13,6 @@ from django.db import IntegrityError
 from django.utils import timezone
 
 from gateway.agents.rows import agent_find
-from gateway.attachments.in_message import text_without_files
 from gateway.attachments.storing import large_texts
 from gateway.digests import digest
 from gateway.errors import SessionBusy
@@ -25,6 +24,8 @@ from gateway.runs.context import SystemContent, TurnContext
 from gateway.runs.ending import end_waiting, release_lapsed
 from gateway.runs.joined import require_not_running
 from gateway.runs.matching import Continuation
+from gateway.runs.new_messages import unstored_messages
+from gateway.runs.participants import name_of, other_participants
 from gateway.runs.renamed_calls import with_our_ids
 from gateway.runs.requested import (
     AttachmentsNotStored,
@@ -35,33 +36,26 @@ from gateway.runs.requested import (
     V1Request,
 )
 from gateway.runs.resolve import keeps_waiting_run, session_match
-from gateway.runs.responses import response_store
-from gateway.runs.rows import messages_insert, run_open, session_touch, title_of, turn_context
-from gateway.runs.wrappers import own_words
-from memories.caller import Caller
+from gateway.runs.rows import turn_open
 from memories.database.shared import is_shared, shareable
 from memories.errors import InvalidRequest
 from memories.limits import INGEST_MESSAGES
 
 _ROLES = frozenset(Message.Role.values)
-_NOTE_ROLES = SYSTEM_ROLES | {"user"}
 _TEXT_PART = frozenset({"type", "text"})
 # If a client changes a conversation while continuing it, several sessions begin alike.
 _MAX_ALIKE_SESSIONS = 5
 
 
 def open_v1(
-    caller: Caller,
     request: V1Request,
     *,
     fork_if_busy: bool = False,
-    conversation: fingerprint.ResentConversation | None = None,
     continuation: Continuation | None = None,
     lease: datetime | None = None,
 ) -> TurnContext:
-    """Open a run for a request that carries its whole context. `conversation` is the request's conversation, if it was
-    read already, and `continuation` the result of `find_continuation` for it. `lease` is the lease under which turns
-    after a repeated one were hidden.
+    """Open a run for a request that carries its whole context. `continuation` is the result of `find_continuation` for
+    it, and `lease` the lease under which turns after a repeated one were hidden.
 
     Raises ComparisonNeeded if finding the session takes a (newer) `continuation`; AttachmentsNotStored if attachments
     of earlier messages have to be stored first; LaterTurnsShown if later turns have to be hidden first;
@@ -69,8 +63,8 @@ def open_v1(
     SameTurnRunning while the same request is being answered; SessionBusy
     while another run of the session is open. With `fork_if_busy` the conversation then continues in a new session that
     remembers its parent."""
-    conversation = conversation or fingerprint.read_conversation(caller.owner_id, request.agent, request.messages)
-    opening = partial(_open, caller, request, conversation, continuation, fork_if_busy=fork_if_busy, lease=lease)
+    _ = request.conversation  # read before the transaction
+    opening = partial(_open, request, continuation, fork_if_busy=fork_if_busy, lease=lease)
     try:
         return opening()
     except IntegrityError:
@@ -81,32 +75,27 @@ def open_v1(
 
 @shareable
 def _open(
-    caller: Caller,
-    request: V1Request,
-    conversation: fingerprint.ResentConversation,
-    continuation: Continuation | None,
-    *,
-    fork_if_busy: bool,
-    lease: datetime | None,
+    request: V1Request, continuation: Continuation | None, *, fork_if_busy: bool, lease: datetime | None
 ) -> TurnContext:
     messages: Sequence[dict[str, Any]] = request.messages
     run_id = named_run_id(messages)
-    if resumed := _resumed(caller, request, run_id, messages):
+    if run_id and (resumed := open_continued(request, run_id, messages)):
         return resumed
-    agent = agent_find(caller, request.agent)
+    agent = agent_find(request.caller, request.agent)
     ends_in_results = bool(messages) and messages[-1].get("role") == "tool"
     if last_user_index(request.messages) < 0:
         nothing_said = "Write a message: `/memory` commands and their answers are not sent to a model."
         raise InvalidRequest(
             "No turn waits for these tool results." if ends_in_results else nothing_said, param="messages"
         )
-    lookup = SessionLookup(caller=caller, agent=agent, request=request, conversation=conversation)
+    lookup = SessionLookup(agent=agent, request=request)
     if run_id is None and ends_in_results:
         messages = with_our_ids(lookup, messages)
-        if resumed := _resumed(caller, request, named_run_id(messages), messages):
+        renamed_id = named_run_id(messages)
+        if renamed_id and (resumed := open_continued(request, renamed_id, messages)):
             return resumed
     match = session_match(lookup, run_id, continuation)
-    require_not_running(match, conversation, timezone.now())
+    require_not_running(match, request.conversation, timezone.now())
     try:
         waiting = [] if match.session._state.adding else release_lapsed(match.session, lease=lease)
     except SessionBusy:
@@ -118,38 +107,33 @@ def _open(
     for run in waiting:
         # The client continues without the results that this run waits for.
         results = [message for message in request.messages if message.get("role") == "tool"]
-        end_waiting(run, match.session, results, keep=keeps_waiting_run(run, match, conversation))
+        end_waiting(run, match.session, results, keep=keeps_waiting_run(run, match, request.conversation))
     return _open_in(match, lookup)
 
 
-def _resumed(
-    caller: Caller, request: V1Request, run_id: UUID | None, messages: Sequence[dict[str, Any]]
-) -> TurnContext | None:
-    """Resume the run that waits for the results at the end of `messages`, or return None."""
-    resumed = run_id and open_continued(
-        caller, run_id, request.agent, messages, request.client_system, temporary=request.temporary
-    )
-    if not resumed:
-        return None
-    if request.response is not None:
-        response_store(resumed, request.response)
-    return replace(resumed, messages=(*resumed.messages, *request.notes))
-
-
 def _open_in(match: MatchedSession, lookup: SessionLookup) -> TurnContext:
-    caller, request, conversation, session = lookup.caller, lookup.request, lookup.conversation, match.session
+    request, conversation, session = lookup.request, lookup.conversation, match.session
     last_user = last_user_index(request.messages)
-    # Earlier messages of a conversation that began elsewhere become history, so that the transcript is complete
-    # and the first review reads them: only the latest, to keep the transaction short.
-    before = request.messages[:last_user][::-1] if session.message_seq == 0 else ()
-    spoken = (message for message in before if message.get("role") in _ROLES)
-    history = list(islice(spoken, INGEST_MESSAGES))[::-1]
-    if not request.history_kept and any(any(large_texts(message.get("content"))) for message in history):
+    before, is_new = request.messages[:last_user], session.message_seq == 0
+    if is_new:
+        # Earlier messages of a conversation that began elsewhere become history, so that the transcript is complete
+        # and the first review reads them: only the latest, to keep the transaction short.
+        spoken = (message for message in reversed(before) if message.get("role") in _ROLES)
+        earlier = list(islice(spoken, INGEST_MESSAGES))[::-1]
+    else:
+        earlier = unstored_messages(match, conversation, before, INGEST_MESSAGES)
+    if not request.history_kept and any(any(large_texts(message.get("content"))) for message in earlier):
         raise AttachmentsNotStored
-    run = run_open(
+    history = len(earlier) if is_new else 0
+    if history:
+        session.reviewed_through = _known_message_count(session, earlier)
+    context, _ = turn_open(
         session,
+        [*earlier, request.messages[last_user]],
+        history=history,
+        others=_other_participants(session, request.messages),
+        canonical=conversation.user,
         replaces=match.regenerates,
-        content=request.messages[last_user].get("content"),
         history_hash_before=conversation.history_hash_before,
         user_key=conversation.user_key,
         temporary=request.temporary,
@@ -158,15 +142,18 @@ def _open_in(match: MatchedSession, lookup: SessionLookup) -> TurnContext:
         responses=None if request.response is None else {"0": request.response},
         trace={"session": match.as_trace()},
     )
-    stored = messages_insert(session, run.pk, [*history, request.messages[last_user]], history=len(history))
-    if history:
-        session.reviewed_through = _known_message_count(session, history)
-    if not session.title:
-        session.title = title_of(text_without_files(stored[-1].parts or ()) or stored[-1].text)
-    session_touch(session)
-    messages, user = (*with_kept_fields(caller.owner_id, request.messages), *request.notes), stored[-1]
-    context = turn_context(session, run, user=user, user_canonical=conversation.user, replaced=match.regenerates)
+    messages = (*with_kept_fields(lookup.owner_id, request.messages), *request.notes)
     return replace(context, messages=messages, client_system=request.client_system, answer_prefix=conversation.answer)
+
+
+def _other_participants(session: Session, messages: Sequence[dict[str, Any]]) -> frozenset[str]:
+    """Return the names of the participants other than the person. A client may send only the last messages of a group
+    chat, so names of earlier ones stay what they were. At most one query, none without names."""
+    others = other_participants(messages)
+    if others or session._state.adding or not any(map(name_of, messages)):
+        return others
+    rows = Message.objects.filter(owner_id=session.owner_id, session=session).order_by("-seq")
+    return frozenset(filter(None, rows.values_list("participant", flat=True)[:INGEST_MESSAGES]))
 
 
 def _known_message_count(session: Session, history: Sequence[dict[str, Any]]) -> int:
@@ -208,28 +195,6 @@ def _before_turn(messages: Sequence[dict[str, Any]], turns: int) -> int:
         elif message.get("role") == "assistant" and fingerprint.canonical_content(message.get("content")):
             answered = True
     return len(messages)
-
-
-def split_client_notes(
-    messages: tuple[dict[str, Any], ...],
-) -> tuple[tuple[dict[str, Any], ...], tuple[dict[str, Any], ...]]:
-    """Split off messages after the last tool results that are not the user's own words: system messages, and user
-    messages that contain only text of the client itself (editor state, a reminder) or pictures (those that the tool
-    returned: a tool message cannot hold them). If the user's own words are among them they are a new turn, and nothing
-    is split off."""
-    notes = list(takewhile(lambda message: message.get("role") in _NOTE_ROLES, reversed(messages)))
-    end = len(messages) - len(notes)
-    after_results = end and messages[end - 1].get("role") == "tool"
-    if after_results and not any(note["role"] == "user" and _is_own(note.get("content")) for note in notes):
-        return messages[:end], messages[end:]
-    return messages, ()
-
-
-def _is_own(content: Any) -> bool:
-    """Return True if a message contains the user's own words, or a part other than text and pictures."""
-    parts = content if isinstance(content, list) else ()
-    has_other = any(part.get("type") not in ("text", "image_url") for part in parts)
-    return has_other or bool(own_words(text_of(content)))
 
 
 def split_system(messages: Sequence[dict[str, Any]]) -> tuple[SystemContent, tuple[dict[str, Any], ...]]:

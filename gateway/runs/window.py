@@ -1,13 +1,14 @@
 """The window of a native session: the stored messages from which a request is built."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from itertools import dropwhile
 from typing import Any
 
 from django.db.models import Exists, F, OuterRef
 
 from gateway.attachments.references import Attached
 from gateway.models import HAS_PARTS, Compaction, Message, Run, Session
-from gateway.runs.session_rows import from_run
+from gateway.runs.session_rows import from_run, shown_messages
 from gateway.upstream.kept import KeptFields, with_kept
 from prompts.conversation import ATTACHMENT_OMITTED
 
@@ -24,8 +25,7 @@ def window_rows(session: Session, *, before: Run | None = None) -> tuple[str, li
     are turns that failed, were replaced, or come from `before`, the run that is being replaced, on.
 
     Each row has the `history_hash` after its run, and no content parts, which `parts_read` loads."""
-    rows = Message.objects.filter(owner_id=session.owner_id, session=session).exclude(run__superseded=True)
-    rows = rows.exclude(kind=Message.Kind.COMMAND).exclude(run__state=Run.State.FAILED)
+    rows = shown_messages(session.owner_id, session.pk).exclude(run__state=Run.State.FAILED)
     if before is not None:
         rows = rows.exclude(from_run(before, "run__"))
     summary = ""
@@ -36,9 +36,12 @@ def window_rows(session: Session, *, before: Run | None = None) -> tuple[str, li
         .annotate(has_parts=HAS_PARTS, history_hash=F("run__history_hash_after"))
         .order_by("-seq")[:WINDOW_ROWS]
     )
-    newest: list[Message] = [*reversed(found)]
-    first = next((index for index, row in enumerate(newest) if row.role == Message.Role.USER), len(newest))
-    return summary, newest[first:]
+    return summary, from_first_question(reversed(found))
+
+
+def from_first_question(rows: Iterable[Message]) -> list[Message]:
+    """Return the rows from the first user message on."""
+    return list(dropwhile(lambda row: row.role != Message.Role.USER, rows))
 
 
 def parts_read(rows: Sequence[Message]) -> None:
@@ -87,4 +90,6 @@ def as_openai(row: Message) -> dict[str, Any]:
         message["content"] = row.text or None
     if row.tool_call_id:
         message["tool_call_id"] = row.tool_call_id
+    if row.participant:
+        message["name"] = row.participant
     return with_kept(message, KeptFields.from_json(row.kept)) if row.kept else message

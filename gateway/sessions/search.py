@@ -168,4 +168,4 @@ def _folded(text: str) -> str:
     """Return the text without accents but of the same length, so that `e` finds `é`."""
     if text.isascii():
         return text
-    return "".join(unicodedata.normalize("NFD", letter)[0] for letter in text)
+    return text.translate({ord(letter): unicodedata.normalize("NFD", letter)[0] for letter in set(text)})

@@ -5,21 +5,21 @@ from collections.abc import Collection, Container, Iterator, Sequence, Set
 from itertools import takewhile
 from typing import Any
 
-from gateway.messages import SYSTEM_ROLES, ChatMessage, by_others, has_media, last_user_index, text_of
+from gateway.messages import SYSTEM_ROLES, ChatMessage, has_media, last_user_index, text_of
 from gateway.models import Message
-from gateway.runs.call_ids import run_of_call
 from gateway.runs.context import RunOutput, TurnContext
 from gateway.runs.instructions import earlier_instructions
+from gateway.runs.participants import is_from_other, other_participants
+from gateway.runs.session_rows import shown_messages
 from gateway.runs.utterances import (
-    OTHERS,
     SEARCHED,
     UNSTORED,
     UNTRUSTED,
     answers_elsewhere,
-    is_memory_tool,
+    calls_made,
     newest_within,
     noted_in,
-    others_keys,
+    own_calls,
     utterances_of,
 )
 from gateway.tool_calls import calls_in, tool_names
@@ -42,13 +42,14 @@ def conversation_of(
     Earlier messages that the request does not contain are read from the session: a snippet or a summary of them, which
     counts as memory, does not tell who said what."""
     rows = _stored(context)
-    stored = utterances_of(rows, output.trace.get(OTHERS, ()))
+    stored = utterances_of(rows)
     places = {(said.speaker, said.text): said for said in stored}
     messages = [*context.messages, *output.messages]
-    made = [call for row in rows if row.kind != Message.Kind.HISTORY for call in row.calls]
-    made += _calls_made(context, output.messages)
+    made = [*calls_made(rows), *_calls_made(context, output.messages)]
     own = own_calls(made, tool_names(client_tools))
-    said_in = [*_spoken(context.messages, _ours_in(context.messages, made, own)), *_spoken(output.messages, own)]
+    others = other_participants(context.messages) | {row.participant for row in rows if row.participant}
+    ours = _ours_in(context.messages, made, own)
+    said_in = [*_spoken(context.messages, ours, others), *_spoken(output.messages, own)]
     spoken = [
         places.get(said)
         or Utterance(speaker=said[0], text=said[1], session_id=context.session_id, run_id=context.run_id)
@@ -83,25 +84,22 @@ def _has_earlier_media(rows: Sequence[Message]) -> bool:
 
 
 def note_foreign_texts(context: TurnContext, trace: dict[str, Any], client_tools: Collection[str]) -> None:
-    """Note in a run's trace if it reads results of its client's tools, messages by other participants of a group chat,
-    or system messages within the conversation."""
-    if others := others_keys(context.messages):
-        trace[OTHERS] = others
-    made = _calls_made(context, context.stored)
-    if reads_untrusted(context.messages, _ours_in(context.messages, made, own_calls(made, client_tools))):
-        trace[UNTRUSTED] = True
-        if not context.stored:  # such as those of a step that the client repeats
-            trace[UNSTORED] = True
-    if any(message.get("role") in SYSTEM_ROLES for message in context.messages):
+    """Note in a run's trace if it reads results of its client's tools, system messages within the conversation, or
+    messages of other participants, of which only the newest are stored."""
+    if last_user_index(context.messages) + 1 < len(context.messages):  # rarely; comparing the calls takes time
+        made = _calls_made(context, context.stored)
+        if reads_untrusted(context.messages, _ours_in(context.messages, made, own_calls(made, client_tools))):
+            trace[UNTRUSTED] = True
+            if not context.stored:  # such as those of a step that the client repeats
+                trace[UNSTORED] = True
+    has_system = any(message.get("role") in SYSTEM_ROLES for message in context.messages)
+    if has_system or other_participants(context.messages):
         trace[UNSTORED] = True
 
 
 def reads_untrusted(messages: Sequence[ChatMessage], own: Container[str]) -> bool:
     """Return True if results of client tools follow the last user message. `own` are the ids of calls that are ours."""
-    first = last_user_index(messages) + 1
-    if first == len(messages):
-        return False
-    return any(speaker == Speaker.TOOL for speaker, _ in _spoken(messages[first:], own))
+    return any(speaker == Speaker.TOOL for speaker, _ in _spoken(messages[last_user_index(messages) + 1 :], own))
 
 
 def _calls_made(context: TurnContext, messages: Sequence[ChatMessage]) -> list[Any]:
@@ -109,11 +107,6 @@ def _calls_made(context: TurnContext, messages: Sequence[ChatMessage]) -> list[A
     or another model's, whatever their tools are called."""
     ours = [*context.messages, *messages] if context.is_native else messages
     return [call for message in ours for call in calls_in(message)]
-
-
-def own_calls(calls: Sequence[Any], client_tools: Collection[str]) -> set[str]:
-    """Return the ids of the calls that are of a memory tool."""
-    return {call["id"] for call in calls if isinstance(call.get("id"), str) and _is_own_call(call, client_tools)}
 
 
 def _ours_in(messages: Sequence[ChatMessage], made: Sequence[Any], own: Set[str]) -> Set[str]:
@@ -130,29 +123,21 @@ def _key(call: dict[str, Any]) -> tuple[str, str]:
     return str(call["id"]), json.dumps(call.get("function"), sort_keys=True)
 
 
-def _spoken(messages: Sequence[ChatMessage], own: Container[str]) -> Iterator[tuple[Speaker, str]]:
-    others = set(map(id, by_others(messages)))
+def _spoken(
+    messages: Sequence[ChatMessage], own: Container[str], others: Set[str] = frozenset()
+) -> Iterator[tuple[Speaker, str]]:
     for message in messages:
         role, content = message.get("role"), message.get("content")
-        if id(message) in others:
-            yield Speaker.TOOL, text_of(content)
-        elif role == "user":
+        if role == "user":
+            speaker = Speaker.TOOL if is_from_other(message, others) else Speaker.PERSON
             for text in _texts(content):
-                yield Speaker.PERSON, text
+                yield speaker, text
         elif role == "assistant" and (text := text_of(content)):
             yield Speaker.ASSISTANT, text
         elif role in {"tool", "function"}:
             yield (Speaker.MEMORY if message.get("tool_call_id") in own else Speaker.TOOL), text_of(content)
         elif text := text_of(content):  # a system message within the conversation, in which clients send tool results
             yield Speaker.TOOL, text
-
-
-def _is_own_call(call: dict[str, Any], client_tools: Collection[str]) -> bool:
-    """Return True for a call of a memory tool. A client may have a tool of the same name, such as `read`; calls that
-    went to a client have ids of ours."""
-    function = call.get("function")
-    name = function.get("name") if isinstance(function, dict) else None
-    return is_memory_tool(name) and name not in client_tools and run_of_call(call["id"]) is None
 
 
 def _texts(content: Any) -> Iterator[str]:
@@ -170,7 +155,6 @@ def _texts(content: Any) -> Iterator[str]:
 
 def _stored(context: TurnContext) -> Sequence[Message]:
     """Return the newest messages of the session's branch, oldest first."""
-    rows = Message.objects.filter(owner_id=context.owner_id, session_id=context.session_id)
-    rows = rows.exclude(kind=Message.Kind.COMMAND).exclude(run__superseded=True).order_by("-seq")
-    columns = ("owner_id", "session_id", "run_id", "kind", "role", "text", "tool_calls", "tool_call_id")
+    rows = shown_messages(context.owner_id, context.session_id).order_by("-seq")
+    columns = ("owner_id", "session_id", "run_id", "kind", "role", "text", "tool_calls", "tool_call_id", "participant")
     return [*reversed(rows.only(*columns)[:_MAX_ROWS])]

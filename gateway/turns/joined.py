@@ -4,7 +4,7 @@ process, and a `/memory` command. The APIs treat them like any other turn."""
 import asyncio
 from collections.abc import AsyncGenerator
 
-from gateway.errors import RunStopped, run_failure
+from gateway.errors import RunStopped
 from gateway.limits.watchers import watching
 from gateway.messages import PARAGRAPH
 from gateway.models import Run
@@ -80,10 +80,8 @@ class JoinedTurn:
         run_id = str(self.context.run_id)
         if result.state == Run.State.STOPPED:
             return RunStopped("The same request was being answered before, and was stopped.", run_id=run_id)
-        failure = run_failure(result.error)
+        failure = result.failure()
         failure.details["run_id"] = run_id
-        if result.changes:
-            failure.details["memory_changes"] = result.changes
         return failure
 
 

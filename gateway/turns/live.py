@@ -14,11 +14,12 @@ from uuid import UUID
 from django.conf import settings
 from django.db import DatabaseError
 
-from gateway.errors import Restarting, RunStopped, public_error, run_failure
+from gateway.errors import Restarting, RunStopped, public_error
 from gateway.models import Run
 from gateway.runs import active
 from gateway.runs.active import StoppedBy
 from gateway.runs.context import TurnContext
+from gateway.runs.joined import RunResult
 from gateway.runs.session_rows import run_get
 from gateway.turns.engine import Turn
 from gateway.turns.events import Delta, Done, Recalled, ToolUsed, TurnOptions, done_json, run_json
@@ -171,13 +172,9 @@ def error_event(error: DomainError, run_id: UUID) -> LiveEvent:
 
 def final_event(row: Run) -> LiveEvent:
     """Return the last event of a finished turn, from its row."""
-    turn = run_json(row)
-    if row.state != Run.State.FAILED:
-        return "done", turn
-    failure = run_failure(row.error or {})
-    if turn["memory_changes"]:  # not stored with the error, since they may have been forgotten meanwhile
-        failure.details["memory_changes"] = turn["memory_changes"]
-    return error_event(failure, row.pk)
+    if row.state == Run.State.FAILED:
+        return error_event(RunResult.of(row).failure(), row.pk)
+    return "done", run_json(row)
 
 
 async def watch_elsewhere(

@@ -32,9 +32,8 @@ class AdaptedRequest:
         self._learned = cache.changes(request.upstream, request.model) if request.path == CHAT else []
         self._made: dict[Change, str] = {}  # by change, the server's words
         self._tried: set[Change] = set()
-        self._last_refusal: tuple[str | None, str] | None = None
-        self._adaptations = 0
-        self._last_count = 0  # number of changes made for the last refusal
+        # The refusals so far, each with the changes made before it.
+        self._refusals: list[tuple[tuple[str | None, str], dict[Change, str]]] = []
         self._sent: Body = {}
         self._sent_optional_tools = False
 
@@ -61,10 +60,11 @@ class AdaptedRequest:
     def adapt_to(self, fault: Exception) -> bool:
         """Change the request in response to a refusal, and return True if it should be sent again. Return False for
         other faults, after MAX_ADAPTATIONS, and if no change may help."""
-        if not isinstance(fault, RequestRefused) or self._adaptations == MAX_ADAPTATIONS:
+        if not isinstance(fault, RequestRefused) or len(self._refusals) == MAX_ADAPTATIONS:
             return False
-        if (refusal := (fault.param, _NUMBERS.sub("", fault.server_message))) == self._last_refusal:
-            self._made = dict(list(self._made.items())[: -self._last_count])  # the last changes did not help
+        refusal = fault.param, _NUMBERS.sub("", fault.server_message)
+        if self._refusals and self._refusals[-1][0] == refusal:
+            self._made = self._refusals[-1][1]  # the last changes did not help
             self.body()
         changes = changes_for(fault, self._sent, fixed=self.dialect.set, tried=self._tried)
         if isinstance(fault, ToolsRefused) and self._sent_optional_tools and not changes:
@@ -72,9 +72,9 @@ class AdaptedRequest:
         new = [change for change in changes if not self._undoes_rename(change)]
         if not new:
             return False
-        self._made |= {change: _words(fault, change, self._sent) for change in new}
+        self._refusals.append((refusal, self._made))
+        self._made = self._made | {change: _words(fault, change, self._sent) for change in new}
         self._tried |= set(new)
-        self._adaptations, self._last_refusal, self._last_count = self._adaptations + 1, refusal, len(new)
         return True
 
     def accepted(self) -> None:

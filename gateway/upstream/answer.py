@@ -12,6 +12,7 @@ import httpx2
 from django.conf import settings
 
 from gateway.errors import RequestRefused, UpstreamUnreachable
+from gateway.tool_calls import calls_in
 from gateway.upstream.error_body import is_error
 from gateway.upstream.fault_classes import BOTCHED_CALL
 from gateway.upstream.faults import BROKE_OFF, fault_in_answer
@@ -181,8 +182,8 @@ def chunk_of_completion(answer: dict[str, Any]) -> Chunk:
     for choice in given:
         message = choice.get("message")
         delta = dict(message) if isinstance(message, dict) else {}
-        if isinstance(calls := delta.get("tool_calls"), list):
-            delta["tool_calls"] = [call | {"index": at} for at, call in enumerate(calls) if isinstance(call, dict)]
+        if delta.get("tool_calls"):
+            delta["tool_calls"] = [call | {"index": at} for at, call in enumerate(calls_in(delta))]
         rest = {name: value for name, value in choice.items() if name != "message"}
         content = delta.get("content")
         parts = content if isinstance(content, list) else [{"text": content}]
@@ -237,8 +238,7 @@ def has_content(chunk: Chunk) -> bool:
     """Return True if a chunk holds text, reasoning, a tool call or a finish reason. Some servers send only a role
     before the model begins to answer."""
     for choice in choices_of(chunk):
-        delta = choice.get("delta")
-        filled = isinstance(delta, dict) and any(value for name, value in delta.items() if name != "role")
+        filled = any(value for name, value in (choice.get("delta") or {}).items() if name != "role")
         if filled or choice.get("text") or choice.get("finish_reason"):
             return True
     return False

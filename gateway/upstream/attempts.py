@@ -41,10 +41,7 @@ _MAX_BUFFERED = 100  # chunks without content before the first with content
 
 outcomes: Counter[tuple[str, str, str]] = Counter()
 """Number of attempts of this process by upstream, model and fault ("ok" for none), for gateway.metrics."""
-
-
-def _jitter(maximum: float) -> float:
-    return random.uniform(0, maximum)  # noqa: S311 - no secret
+_jitter: Callable[[float], float] = partial(random.uniform, 0)
 
 
 class ResilientModel:

@@ -79,25 +79,8 @@ class CallAccumulator:
         self._count = count
         self._by_index: dict[int, PartialCall] = {}
 
-    def add(self, pieces: Any, *, whole: bool) -> None:
-        """Add the `tool_calls` of a delta, or with `whole` those of a complete message. Raises TooLarge."""
-        for piece in pieces if isinstance(pieces, list) else ():
-            if isinstance(piece, dict):
-                self._add(piece, whole=whole)
-
-    def by_id(self) -> dict[str, PartialCall]:
-        """Return the calls that have a name, completed, by id. A missing, repeated or too long id is replaced, since
-        results are matched by id."""
-        calls: dict[str, PartialCall] = {}
-        for call in self.calls:
-            call.complete()
-            if not call.name:
-                continue
-            usable = call.id and call.id not in calls and len(call.id) <= MAX_ID_CHARS
-            calls[call.id if usable else replacement_id(call.id, taken=calls)] = call
-        return calls
-
-    def _add(self, piece: dict[str, Any], *, whole: bool) -> None:
+    def add(self, piece: dict[str, Any], *, whole: bool) -> None:
+        """Add a piece of a call or, with `whole`, a complete one. Raises TooLarge."""
         function, custom = piece.get("function"), piece.get("custom")
         is_custom = isinstance(custom, dict)
         part = custom if isinstance(custom, dict) else function if isinstance(function, dict) else {}
@@ -116,6 +99,18 @@ class CallAccumulator:
         call.held = call.name in self.custom_names and not call.custom
         if arguments:
             call.arguments.append(arguments)
+
+    def by_id(self) -> dict[str, PartialCall]:
+        """Return the calls that have a name, completed, by id. A missing, repeated or too long id is replaced, since
+        results are matched by id."""
+        calls: dict[str, PartialCall] = {}
+        for call in self.calls:
+            call.complete()
+            if not call.name:
+                continue
+            usable = call.id and call.id not in calls and len(call.id) <= MAX_ID_CHARS
+            calls[call.id if usable else replacement_id(call.id, taken=calls)] = call
+        return calls
 
     def _call_for(self, index: Any, call_id: str, name: str, *, whole: bool) -> PartialCall:
         """Return the call that a piece continues, or a new one."""

@@ -4,7 +4,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from gateway.messages import content_text
-from gateway.upstream.answer import Chunk, choices_of
+from gateway.tool_calls import calls_in
+from gateway.upstream.answer import Chunk, choices_of, max_body_bytes
 from gateway.upstream.calls import CallAccumulator, PartialCall, call_json
 from gateway.upstream.kept import FieldAccumulator, PartAccumulator, SizeBudget
 from gateway.upstream.usage import newer_usage
@@ -28,7 +29,8 @@ class MessageAccumulator:
 
     def add(self, piece: Mapping[str, Any], *, whole: bool = False) -> str:
         """Add a delta or, with `whole`, a complete message, and return the text in it. Raises TooLarge."""
-        self.calls.add(piece.get("tool_calls"), whole=whole)
+        for call in calls_in(piece):
+            self.calls.add(call, whole=whole)
         if whole:
             self.extra.add_whole_message(piece)
         else:
@@ -75,7 +77,7 @@ class CompletionBuilder:
     def __init__(self) -> None:
         self._fields: dict[str, Any] = {}
         self._choices: dict[int, _Choice] = {}
-        self._budget = SizeBudget()
+        self._budget = SizeBudget(max_body_bytes())
 
     def add(self, chunk: Chunk) -> None:
         """Add a chunk. Raises TooLarge."""

@@ -3,8 +3,11 @@ function with one text parameter, and gateway.upstream.calls converts calls of t
 tool."""
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
+
+from gateway.messages import ChatMessage
+from gateway.tool_calls import calls_in
 
 _INPUT = {"type": "string", "description": "The whole input of the tool, as plain text."}
 _PARAMETERS = {"type": "object", "properties": {"input": _INPUT}, "required": ["input"], "additionalProperties": False}
@@ -18,11 +21,11 @@ def custom_names(tools: Iterable[Any]) -> frozenset[str]:
 def with_functions(body: Mapping[str, Any]) -> dict[str, Any]:
     """Replace custom tools in a request body by functions: in `tools`, `tool_choice` and the messages' calls."""
     sent = dict(body)
-    if isinstance(tools := body.get("tools"), Sequence):
+    if tools := body.get("tools"):
         sent["tools"] = [_function(tool) for tool in tools]
     if isinstance(choice := body.get("tool_choice"), dict):
         sent["tool_choice"] = _choice(choice)
-    if isinstance(messages := body.get("messages"), Sequence):
+    if messages := body.get("messages"):
         sent["messages"] = [_message(message) for message in messages]
     return sent
 
@@ -55,14 +58,12 @@ def _choice(choice: dict[str, Any]) -> dict[str, Any]:
     return choice
 
 
-def _message(message: Any) -> Any:
-    calls = message.get("tool_calls") if isinstance(message, dict) else None
-    if not isinstance(calls, list) or not any(map(_custom, calls)):
-        return message
-    return {**message, "tool_calls": [_function_call(call) for call in calls]}
+def _message(message: ChatMessage) -> ChatMessage:
+    calls = calls_in(message)
+    return {**message, "tool_calls": [_function_call(call) for call in calls]} if any(map(_custom, calls)) else message
 
 
-def _function_call(call: Any) -> Any:
+def _function_call(call: dict[str, Any]) -> dict[str, Any]:
     if (custom := _custom(call)) is None:
         return call
     arguments = json.dumps({"input": custom.get("input") or ""}, ensure_ascii=False)

@@ -102,9 +102,6 @@ DIALECTS: Mapping[str, Dialect] = {
     )
 }
 
-# Servers with OpenAI's protocol, but without its restrictions.
-_UNKNOWN = Dialect(name="openai")
-
 _HOSTS = {
     "openai": "api.openai.com",
     "azure": "openai.azure.com services.ai.azure.com cognitiveservices.azure.com",
@@ -139,7 +136,7 @@ def dialect_of(upstream: str) -> Dialect:
     if cached is None or cached[0] is not configured or cached[1] is not stored:
         name = configured.get("dialect") or stored.get("dialect") or dialect_at(str(configured.get("url") or ""))
         options = {**(stored.get("options") or _NOTHING), **(configured.get("options") or _NOTHING)}
-        dialect = DIALECTS[name] if name else _UNKNOWN
+        dialect = DIALECTS[name] if name else Dialect()  # OpenAI's protocol without its restrictions
         cached = _cache[upstream] = (configured, stored, dialect.with_options(options))
     return cached[2]
 

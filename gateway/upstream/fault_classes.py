@@ -52,7 +52,7 @@ FINAL = FaultClass(name="final", fall_back=False, about_server=False)
 
 
 def fault_class(error: DomainError) -> FaultClass:
-
+    """Return the class of a fault. Of a lost connection and of a certificate its causes tell."""
     match error:
         case RateLimited():
             return RATE

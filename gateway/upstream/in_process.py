@@ -96,18 +96,18 @@ class EmbeddingTransport(httpx2.AsyncBaseTransport):
         tokens = 0
         for start in range(0, len(texts), _BATCH_SIZE):  # a disconnected client is noticed between two batches
             batch = texts[start : start + _BATCH_SIZE]
-            vectors, count = await asyncio.get_running_loop().run_in_executor(
+            made, count = await asyncio.get_running_loop().run_in_executor(
                 _thread, lambda texts: _model(self._folder).embed(texts), batch
             )
-            rows.extend(vectors)
+            rows.extend(made)
             tokens += count
         if body.get("dimensions") not in (None, len(rows[0])):
             return _refused(f"This model's vectors have {len(rows[0])} numbers.", "dimensions")
-        as_base64 = body.get("encoding_format") == "base64"
-        data = [
-            {"object": "embedding", "index": index, "embedding": _base64(row) if as_base64 else row.tolist()}
-            for index, row in enumerate(rows)
-        ]
+        if body.get("encoding_format") == "base64":
+            vectors: list[Any] = [base64.b64encode(row.astype("<f4").tobytes()).decode() for row in rows]
+        else:
+            vectors = [row.tolist() for row in rows]
+        data = [{"object": "embedding", "index": index, "embedding": vector} for index, vector in enumerate(vectors)]
         usage = {"prompt_tokens": tokens, "total_tokens": tokens}
         answer = {"object": "list", "data": data, "model": body.get("model"), "usage": usage}
         return httpx2.Response(200, json=answer)
@@ -138,10 +138,6 @@ def _tokenizer(folder: Path) -> Tokenizer:
     # Without a length, since a fixed one in the file would pad every text to it.
     tokenizer.enable_padding(pad_id=padding.get("pad_id", 0), pad_token=padding.get("pad_token", "[PAD]"), length=None)
     return tokenizer
-
-
-def _base64(row: Floats) -> str:
-    return base64.b64encode(row.astype("<f4").tobytes()).decode()
 
 
 def _refused(message: str, param: str) -> httpx2.Response:

@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from gateway.upstream.answer import max_body_bytes
 from memories.errors import TooLarge
 from memories.storable import storable
 
@@ -64,14 +63,14 @@ def with_kept(message: Mapping[str, Any], kept: KeptFields | None) -> dict[str, 
 
 
 class SizeBudget:
-    """The number of characters that may still be kept of one answer."""
+    """The number of bytes that an answer may still have."""
 
-    def __init__(self) -> None:
-        self._left = max_body_bytes()
+    def __init__(self, left: int) -> None:
+        self._left = left
 
     def spend(self, text: str) -> None:
-        """Subtract the length of a text. Raises TooLarge."""
-        self._left -= len(text)
+        """Subtract the size of a text. Raises TooLarge."""
+        self._left -= len(text.encode(errors="surrogatepass"))
         if self._left < 0:
             raise TooLarge("The answer exceeds the gateway's size limit and was cut off.")
 
@@ -120,8 +119,8 @@ class FieldAccumulator:
 
     def result(self) -> dict[str, Any]:
         """Return the fields merged so far."""
-        joined = _joined(self._fields)
-        return joined if isinstance(joined, dict) else {}
+        joined: dict[str, Any] = _joined(self._fields)
+        return joined
 
     def _merge(self, into: dict[str, Any], name: str, value: Any, *, append: bool, depth: int = 0) -> None:
         if value is None or depth > _MAX_DEPTH:
@@ -189,7 +188,7 @@ class PartAccumulator(FieldAccumulator):
 
     def parts(self) -> list[dict[str, Any]]:
         """Return the parts, or an empty list if all of the content is text."""
-        return [part for part in map(_joined, self._parts) if isinstance(part, dict)]
+        return list(map(_joined, self._parts))
 
 
 def _joined(value: Any) -> Any:

@@ -4,7 +4,7 @@ import re
 from collections import deque
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import groupby
-from typing import Any
+from typing import Any, NamedTuple
 
 from gateway.messages import PARAGRAPH, SYSTEM_ROLES, ChatMessage, content_text, joined_content
 from gateway.tool_calls import calls_in, object_text, tool_names
@@ -22,12 +22,21 @@ _MAX_NAME = 64
 _MEDIA_TYPES = frozenset({"image_url", "video_url", "input_audio", "file"})
 
 
+class _Target(NamedTuple):
+    """The model that a request is sent to, and the names of the tools in the request."""
+
+    upstream: str
+    model: str
+    dialect: Dialect
+    tools: Collection[str]
+
+
 def request_body(body: Mapping[str, Any], dialect: Dialect, *, upstream: str) -> dict[str, Any]:
     """Return the request body for this server as a new dictionary."""
     sent = {name: value for name, value in body.items() if value is not None}
     if "messages" in sent:
-        messages = _messages(body["messages"], dialect, (upstream, str(body["model"])))
-        sent["messages"] = _with_names(messages, tool_names(sent.get("tools") or ()))
+        target = _Target(upstream, str(body["model"]), dialect, tool_names(sent.get("tools") or ()))
+        sent["messages"] = _messages(body["messages"], target)
     if dialect.custom_tools is False:
         sent = with_functions(sent)
     if not dialect.stream_options:
@@ -44,16 +53,14 @@ def request_body(body: Mapping[str, Any], dialect: Dialect, *, upstream: str) ->
     return sent
 
 
-def _messages(given: Iterable[ChatMessage], dialect: Dialect, target: tuple[str, str]) -> list[ChatMessage]:
-    """Return the messages for a target, its upstream and model."""
-    messages = _with_results_behind_calls(_with_ids(given, dialect, target))
+def _messages(given: Iterable[ChatMessage], target: _Target) -> list[ChatMessage]:
+    dialect = target.dialect
+    messages = _with_results_behind_calls(_with_ids(given, target))
     if dialect.message_placeholders or dialect.calls_placeholders or dialect.call_placeholders:
         messages = _with_placeholders(messages, dialect)
     messages = _text_results(messages)
-    if dialect.text_results:
-        messages = [_as_text(message) if message.get("role") == "tool" else message for message in messages]
-    if not dialect.null_content:
-        messages = [_without_null(message) for message in messages]
+    if dialect.text_results or not dialect.null_content:
+        messages = [_with_text(message, dialect) for message in messages]
     if dialect.system_first:
         messages = _single_system_message(messages)
     if dialect.alternate_roles:
@@ -61,7 +68,7 @@ def _messages(given: Iterable[ChatMessage], dialect: Dialect, target: tuple[str,
     return messages
 
 
-def _with_ids(given: Iterable[ChatMessage], dialect: Dialect, target: tuple[str, str]) -> list[ChatMessage]:
+def _with_ids(given: Iterable[ChatMessage], target: _Target) -> list[ChatMessage]:
     """Add the kept fields, and give tool calls ids that this server accepts: a call and its result share an id that is
     unique in the request."""
     messages: list[ChatMessage] = []
@@ -69,24 +76,19 @@ def _with_ids(given: Iterable[ChatMessage], dialect: Dialect, target: tuple[str,
     open_calls: dict[str, deque[str]] = {}  # ids to send by the ids in the messages
     for message in given:
         role = message.get("role")
-        if role == "tool":
-            sent_ids = open_calls.get(str(message.get("tool_call_id", "")))
-            if sent_ids:
-                message = {**message, "tool_call_id": sent_ids[0] if len(sent_ids) == 1 else sent_ids.popleft()}
-        if role == "assistant":
+        if role == "tool" and (sent_ids := open_calls.get(str(message.get("tool_call_id", "")))):
+            message = {**message, "tool_call_id": sent_ids[0] if len(sent_ids) == 1 else sent_ids.popleft()}
+        elif role == "assistant":
             kept = kept_of(message)
-            if kept is None and message.keys() <= _PLAIN_FIELDS:
-                if message.get("content"):  # servers refuse an empty message
-                    messages.append(message)
-                continue
-            message = _with_kept_fields(message, kept, dialect, target)
-            if calls := calls_in(message):
-                message["tool_calls"], new_ids = _with_call_ids(calls, kept, dialect, target, used)
-                open_calls |= new_ids
-            else:
-                message.pop("tool_calls", None)  # servers refuse an empty list
+            if kept is not None or not message.keys() <= _PLAIN_FIELDS:
+                message = _with_kept_fields(message, kept, target)
+                if calls := calls_in(message):
+                    message["tool_calls"], new_ids = _with_call_ids(calls, kept, target, used)
+                    open_calls |= new_ids
+                else:
+                    message.pop("tool_calls", None)  # servers refuse an empty list
             if not message.get("content") and message.keys() <= _PLAIN_FIELDS:
-                continue
+                continue  # servers refuse an empty message
         messages.append(message)
     return messages
 
@@ -116,22 +118,20 @@ def _with_results_behind_calls(given: Iterable[ChatMessage]) -> list[ChatMessage
     return ordered
 
 
-def _with_kept_fields(
-    message: ChatMessage, kept: KeptFields | None, dialect: Dialect, target: tuple[str, str]
-) -> ChatMessage:
+def _with_kept_fields(message: ChatMessage, kept: KeptFields | None, target: _Target) -> ChatMessage:
     """Add the kept fields to an assistant message if they come from the model that it is sent to."""
     restored = {name: value for name, value in message.items() if value is not None or name == "content"}
-    if not dialect.replay_reasoning:
+    if not target.dialect.replay_reasoning:
         return {name: value for name, value in restored.items() if name not in _REASONING_FIELDS}
-    return {**restored, **kept.fields} if kept is not None and kept.is_from(*target) else restored
+    return {**restored, **kept.fields} if kept is not None and kept.is_from(target.upstream, target.model) else restored
 
 
 def _with_call_ids(
-    calls: Sequence[ChatMessage], kept: KeptFields | None, dialect: Dialect, target: tuple[str, str], used: set[str]
+    calls: Sequence[ChatMessage], kept: KeptFields | None, target: _Target, used: set[str]
 ) -> tuple[list[ChatMessage], dict[str, deque[str]]]:
     """Return a message's calls with the ids and kept fields to send, and the new ids by the old ones."""
-    shape = SHAPES[dialect.call_ids]
-    own = kept.calls if kept is not None and kept.is_from(*target) else {}
+    shape = SHAPES[target.dialect.call_ids]
+    own = kept.calls if kept is not None and kept.is_from(target.upstream, target.model) else {}
     foreign = kept is not None and not own
     sent: list[ChatMessage] = []
     new_ids: dict[str, deque[str]] = {}
@@ -143,39 +143,23 @@ def _with_call_ids(
             sent_id = replacement_id(message_id, taken=used)
         used.add(sent_id)
         new_ids.setdefault(message_id, deque()).append(sent_id)
-        sent.append(_call(call, extra, sent_id))
+        sent.append(_call(call, extra, sent_id, target.tools))
     return sent, new_ids
 
 
-def _call(call: ChatMessage, extra: Mapping[str, Any], sent_id: str) -> ChatMessage:
-    function = call.get("function")
+def _call(call: ChatMessage, extra: Mapping[str, Any], sent_id: str, tools: Collection[str]) -> ChatMessage:
+    """Return a call as servers accept it. They refuse the whole conversation if a model once wrote arguments that are
+    not valid JSON, or invented a name that is too long or has other characters than letters, digits, `_` and `-`."""
     sent = {**{key: value for key, value in call.items() if key != "index"}, **extra, "id": sent_id}
-    if isinstance(function, dict):
-        extra_function = extra.get("function")
-        sent["function"] = {**(extra_function if isinstance(extra_function, dict) else {}), **function}
-        # Servers refuse the whole conversation if a model once wrote arguments that are not valid JSON.
-        sent["function"]["arguments"] = object_text(function.get("arguments"))
+    if isinstance(function := call.get("function"), dict):
+        arguments = object_text(function.get("arguments"))
+        sent["function"] = {**extra.get("function", {}), **function, "arguments": arguments}
         sent.setdefault("type", "function")
+    kind = "custom" if sent.get("type") == "custom" else "function"
+    part = sent.get(kind)
+    if isinstance(part, dict) and (name := str(part.get("name") or "")) not in tools:
+        sent[kind] = {**part, "name": _OTHER_IN_NAME.sub("_", name)[:_MAX_NAME] or "unknown"}
     return sent
-
-
-def _with_names(messages: Sequence[ChatMessage], offered: Collection[str]) -> list[ChatMessage]:
-    """Rewrite the names of calls of tools that do not exist: servers refuse the whole conversation if a model once
-    invented a name that is too long or has other characters than letters, digits, `_` and `-`."""
-    return [
-        {**message, "tool_calls": [_with_name(call, offered) for call in calls]}
-        if (calls := calls_in(message))
-        else message
-        for message in messages
-    ]
-
-
-def _with_name(call: ChatMessage, offered: Collection[str]) -> ChatMessage:
-    kind = "custom" if call.get("type") == "custom" else "function"
-    part = call.get(kind)
-    if not isinstance(part, dict) or (name := str(part.get("name") or "")) in offered:
-        return call
-    return {**call, kind: {**part, "name": _OTHER_IN_NAME.sub("_", name)[:_MAX_NAME] or "unknown"}}
 
 
 def _with_placeholders(messages: Sequence[ChatMessage], dialect: Dialect) -> list[ChatMessage]:
@@ -223,9 +207,18 @@ def _split_media(content: Any) -> tuple[list[Any], list[Any]]:
     """Return the pictures, sounds and files of a content, and all other parts."""
     split: tuple[list[Any], list[Any]] = [], []
     for part in content if isinstance(content, list) else ():
-        is_media = isinstance(part, dict) and str(part.get("type")) in _MEDIA_TYPES
-        split[0 if is_media else 1].append(part)
+        split[0 if str(part.get("type")) in _MEDIA_TYPES else 1].append(part)
     return split
+
+
+def _with_text(message: ChatMessage, dialect: Dialect) -> ChatMessage:
+    """Return a message with text as its content if the server accepts nothing else there."""
+    role, content = message.get("role"), message.get("content")
+    if dialect.text_results and role == "tool":
+        return {**message, "content": content_text(content, gap=PARAGRAPH)}
+    if not dialect.null_content and role == "assistant" and content is None:
+        return {**message, "content": ""}
+    return message
 
 
 def _single_system_message(messages: Sequence[ChatMessage]) -> list[ChatMessage]:
@@ -264,12 +257,3 @@ def _joined(messages: Sequence[ChatMessage]) -> ChatMessage:
         if calls := [call for message in messages for call in message.get("tool_calls") or ()]:
             joined["tool_calls"] = calls
     return {**joined, "content": joined_content(*(message.get("content") for message in messages))}
-
-
-def _as_text(message: ChatMessage) -> ChatMessage:
-    return {**message, "content": content_text(message.get("content"), gap=PARAGRAPH)}
-
-
-def _without_null(message: ChatMessage) -> ChatMessage:
-    is_null = message.get("role") == "assistant" and message.get("content") is None
-    return {**message, "content": ""} if is_null else message

@@ -99,8 +99,7 @@ class ModelRequest:
         optional = self.optional_tools
         if not optional:
             return self
-        parts = ((tool, tool.get("function")) for tool in self.tools)
-        tools = tuple(tool for tool, part in parts if not isinstance(part, dict) or part.get("name") not in optional)
+        tools = tuple(tool for tool in self.tools if (tool.get("function") or {}).get("name") not in optional)
         messages = self.messages if tools else tuple(_calls_as_text(self.messages, optional))
         return replace(self, tools=tools, messages=messages, optional_tools=frozenset())
 

@@ -3,6 +3,8 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from gateway.tool_calls import calls_in
+
 _MAX_HALVES = 32  # characters of one answer whose second half is awaited
 _TextKey = tuple[int, str, str]  # choice, field, call
 
@@ -32,8 +34,7 @@ class SurrogateJoiner:
     def _release(self, choice: dict[str, Any]) -> None:
         """Add what is held of a choice that ends, of fields that its last delta does not have."""
         for key in [key for key in self._held if key[0] == _index(choice) and not key[2]]:
-            delta = choice.get("delta")
-            choice["delta"] = {**(delta if isinstance(delta, dict) else {}), key[1]: self._held.pop(key)}
+            choice["delta"] = {**(choice.get("delta") or {}), key[1]: self._held.pop(key)}
 
 
 def _index(item: dict[str, Any]) -> int:
@@ -43,15 +44,11 @@ def _index(item: dict[str, Any]) -> int:
 
 def _texts(choice: dict[str, Any]) -> Iterator[tuple[_TextKey, dict[str, Any], str]]:
     """Yield a key, the object and the name of each text in a delta: its fields, and the arguments of its calls."""
-    delta = choice.get("delta")
-    if not isinstance(delta, dict):
-        return
-    index = _index(choice)
+    delta, index = choice.get("delta") or {}, _index(choice)
     for name, value in delta.items():
         if isinstance(value, str):
             yield (index, name, ""), delta, name
-    calls = delta.get("tool_calls")
-    for call in calls if isinstance(calls, list) else ():
-        function = call.get("function") if isinstance(call, dict) else None
+    for call in calls_in(delta):
+        function = call.get("function")
         if isinstance(function, dict) and isinstance(function.get("arguments"), str):
             yield (index, "arguments", f"call {_index(call)}"), function, "arguments"

@@ -1,6 +1,5 @@
 """The token usage of an answer, validated so that the usage of a run's steps can be added up."""
 
-import math
 from typing import Any
 
 from gateway.upstream.answer import choices_of
@@ -53,7 +52,7 @@ def _numbers(usage: dict[str, Any], *, nested: bool = True) -> dict[str, Any]:
         if nested and isinstance(value, dict):
             if inner := _numbers(value, nested=False):
                 numbers[_name(name)] = inner
-        elif _is_number(value):
+        elif isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= _MAX_VALUE:
             numbers[_name(name)] = value
     return numbers
 
@@ -64,12 +63,6 @@ def _sum(first: Any, second: Any, *, sign: int = 1) -> Any:
         return {name: _sum(first.get(name), second.get(name), sign=sign) for name in first | second}
     total = (first or 0) + sign * (second or 0)
     return round(total, _DECIMALS) if isinstance(total, float) else total
-
-
-def _is_number(value: Any) -> bool:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return False
-    return math.isfinite(value) and abs(value) <= _MAX_VALUE
 
 
 def _details(given: Any) -> dict[str, int]:

@@ -206,13 +206,11 @@ async def _pieces(response: httpx2.Response, deadlines: Deadlines) -> AsyncGener
                 data = await anext(body, None)
             if deadlines.over:  # a body that always has data ready never times out
                 raise TimeoutError
-        except TimeoutError:
+        except (TimeoutError, *WIRE_ERRORS) as error:
             if deadlines.finished:
                 return
-            raise deadlines.fault() from None
-        except WIRE_ERRORS:
-            if deadlines.finished:
-                return
+            if isinstance(error, TimeoutError):
+                raise deadlines.fault() from None
             raise
         if data is None:
             deadlines.ended = True
@@ -267,23 +265,17 @@ def is_demo() -> bool:
 
 
 def _make_client(upstream: str) -> UpstreamClient:
+    transport: httpx2.AsyncBaseTransport
     if is_demo() and upstream == "default":
-        return _client_in_process(DemoTransport())
-    if settings.EMBEDDING_PATH and upstream == IN_PROCESS:
-        return _client_in_process(EmbeddingTransport(settings.EMBEDDING_PATH))
-    address = settings.DAYBOOK_UPSTREAMS.get(upstream)
-    if address is None:
+        transport = DemoTransport()
+    elif settings.EMBEDDING_PATH and upstream == IN_PROCESS:
+        transport = EmbeddingTransport(settings.EMBEDDING_PATH)
+    elif address := settings.DAYBOOK_UPSTREAMS.get(upstream):
+        return UpstreamClient(base_url=address["url"], api_key=address["key"] or NO_KEY, http_client=http_client())
+    else:
         raise InvalidRequest(missing_upstream(upstream))
-    return UpstreamClient(base_url=address["url"], api_key=address["key"] or NO_KEY, http_client=http_client())
-
-
-def _client_in_process(transport: httpx2.AsyncBaseTransport) -> UpstreamClient:
-    """Return the client of a model that runs in this process behind `transport`. Its address is never resolved."""
-    return UpstreamClient(
-        base_url="http://in-process.invalid/v1",
-        api_key=NO_KEY,
-        http_client=openai.DefaultAsyncHttpxClient(transport=transport),
-    )
+    http = openai.DefaultAsyncHttpxClient(transport=transport)
+    return UpstreamClient(base_url="http://in-process.invalid/v1", api_key=NO_KEY, http_client=http)  # never resolved
 
 
 def http_client() -> httpx2.AsyncClient:

@@ -11,7 +11,6 @@ import json
 import logging
 import random
 import time
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -29,6 +28,7 @@ from gateway.webhooks.signing import secret_of, signed_headers
 from memories.database.access import in_thread
 from memories.messaging.outbox import notification_json
 from memories.models import Notification
+from memories.open_counts import OpenCounts
 from memories.selectors import of_active_accounts
 
 logger = logging.getLogger("daybook.webhooks")
@@ -129,18 +129,14 @@ def _ready(
     rows = _due(now).exclude(pk__in=[*busy, *slow])
     if left < SECONDS:
         rows = rows.filter(failures=0)
-    slots = {owner: MAX_PER_OWNER - taken for owner, taken in Counter(busy.values()).items()}
-    rows = rows.exclude(owner__in=[owner for owner, free in slots.items() if free <= 0]).select_related("owner")
+    taken = OpenCounts(busy.values())
+    full = [owner for owner, count in taken.items() if count >= MAX_PER_OWNER]
+    rows = rows.exclude(owner__in=full).select_related("owner")
     # More than are taken, since an owner may have more webhooks than slots.
     oldest = rows.order_by(F("attempted_at").asc(nulls_first=True))[: 2 * MAX_AT_ONCE]
-    found = [webhook for webhook in oldest if _take_slot(slots, webhook.owner_id)][: MAX_AT_ONCE - len(busy)]
+    free = MAX_AT_ONCE - len(busy)
+    found = [webhook for webhook in oldest if taken.enter(webhook.owner_id, limit=MAX_PER_OWNER)][:free]
     return found, [delivery for webhook in found if (delivery := _next(webhook, now))]
-
-
-def _take_slot(slots: dict[UUID, int], owner_id: UUID) -> bool:
-    """Take one of an owner's free slots. Return False if there is none."""
-    slots[owner_id] = slots.get(owner_id, MAX_PER_OWNER) - 1
-    return slots[owner_id] >= 0
 
 
 async def _timed(session: aiohttp.ClientSession, delivery: _Delivery) -> tuple[DeliveryOutcome, float]:

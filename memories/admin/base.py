@@ -260,6 +260,12 @@ class ServiceAdmin(DaybookAdmin):
     Django's own deletion is disabled, since it would bypass the service and delete histories: use actions instead."""
 
     forbidden: ClassVar[tuple[str, ...]] = ("delete",)
+    # Shown in place of `fieldsets` to users who may not change the row.
+    read_only_fieldsets: ClassVar[tuple[Any, ...]] = ()
+
+    def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
+        shows_form = obj is None or self.has_change_permission(request, obj)
+        return (not shows_form and self.read_only_fieldsets) or super().get_fieldsets(request, obj)
 
     def get_form(
         self, request: HttpRequest, obj: Any = None, change: bool = False, **kwargs: Any

@@ -70,6 +70,7 @@ class RevisionAdmin(ReadOnlyAdmin):
     what = column("What", lambda revision: action_words(revision.action))
     origin = column("Origin", lambda row: origin_badge(row.write_origin))
     rests_on = column("Evidence", _rests_on)
+    set_link = column("Change set", lambda revision: _set_link(revision.change_set))
     when = moment_column("created_at", "When", ordering="pk")
 
     @admin.display(description="Who")
@@ -77,11 +78,6 @@ class RevisionAdmin(ReadOnlyAdmin):
         if not hasattr(revision, "actor_words"):
             actors_add([revision])
         return str(revision.actor_words)  # type: ignore[attr-defined]
-
-    @admin.display(description="Change set")
-    def set_link(self, revision: Revision) -> SafeString:
-        sentences_add([revision.change_set])
-        return _set_link(revision.change_set)
 
 
 @admin.register(ChangeSet)
@@ -104,6 +100,8 @@ class ChangeSetAdmin(ObjectActionAdmin, ReadOnlyAdmin):
     search_help_text = "Current text or number of a memory, or the id of a change set, turn, session or review"
     searched_ids = ("pk", "run_id", "session_id", "review_id")
     change_form_template = "admin/memories/changeset/change_form.html"
+    what = column("Change", lambda change_set: change_set.sentence)
+    undone_set = column("Undoes", lambda change_set: change_set.undoes and _set_link(change_set.undoes))
     changes = column(
         "Changes",
         lambda row: list_link("memories_revision", f"change_set={row.pk}", "the revisions of this change set"),
@@ -136,12 +134,6 @@ class ChangeSetAdmin(ObjectActionAdmin, ReadOnlyAdmin):
             "shown": shown if request.user.has_perm("memories.view_revision") else None,
         }
 
-    @admin.display(description="Change")
-    def what(self, change_set: ChangeSet) -> str:
-        if not hasattr(change_set, "sentence"):
-            sentences_add([change_set])
-        return str(change_set.sentence)  # type: ignore[attr-defined]
-
     @admin.display(description="From")
     def where_from(self, change_set: ChangeSet) -> SafeString | str:
         sources = (
@@ -150,13 +142,6 @@ class ChangeSetAdmin(ObjectActionAdmin, ReadOnlyAdmin):
             ("reviews_reviewrun", change_set.review_id, "the review"),
         )
         return format_html_join(", ", "{}", ((row_link(*source),) for source in sources if source[1])) or "–"
-
-    @admin.display(description="Undoes")
-    def undone_set(self, change_set: ChangeSet) -> SafeString | str:
-        if change_set.undoes is None:
-            return "–"
-        sentences_add([change_set.undoes])
-        return _set_link(change_set.undoes)
 
     @object_action("Undo", "memories.change_memory")
     def undo(self, request: HttpRequest, row: ChangeSet) -> None:
@@ -171,4 +156,5 @@ class ChangeSetAdmin(ObjectActionAdmin, ReadOnlyAdmin):
 
 
 def _set_link(change_set: ChangeSet) -> SafeString:
+    sentences_add([change_set])
     return row_link("memories_changeset", change_set.pk, change_set.sentence)  # type: ignore[attr-defined]

@@ -1,5 +1,6 @@
 """Filters of the admin's lists. None of them counts rows or lists all owners."""
 
+from collections.abc import Callable
 from datetime import date, datetime, time, timedelta
 from typing import Any
 
@@ -99,45 +100,38 @@ class CreatedDayFilter(DayFilter):
         return rows.filter(pk__gte=first_id(first)) if first else rows
 
 
-class ExactTextFilter(TextFilter):
-    """A filter by an exact value of `column`."""
+class TypedFilter(TextFilter):
+    """A filter by a text that is typed in; `condition` is that of the rows that match it."""
 
-    column: str
+    condition: Callable[[str], Q]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
         value = (self.value() or "").strip()
-        return self.matching(queryset, value) if value else queryset
-
-    def matching(self, queryset: QuerySet[Any], value: str) -> QuerySet[Any]:
-        """Return the rows that match the value."""
-        return queryset.filter(**{self.column: value})
+        return queryset.filter(self.condition(value)) if value else queryset
 
 
-class IdFilter(ExactTextFilter):
-    """A filter by id. Text that is not an id matches nothing."""
-
-    def matching(self, queryset: QuerySet[Any], value: str) -> QuerySet[Any]:
-        id = parse_uuid(value)
-        return queryset.filter(**{self.column: id}) if id else queryset.none()
+def _typed_filter(title: str, parameter: str, condition: Callable[[str], Q]) -> type[TypedFilter]:
+    named = {"title": title, "parameter_name": parameter, "condition": staticmethod(condition)}
+    return type(f"{parameter.title()}Filter", (TypedFilter,), named)
 
 
-class ActorFilter(ExactTextFilter):
-    """A filter by the name of an account, which includes its writes as administrator, or by a stored actor."""
-
-    title = "actor (account name, model or system)"
-    parameter_name = "actor"
-
-    def matching(self, queryset: QuerySet[Any], value: str) -> QuerySet[Any]:
-        return queryset.filter(actor__in=actors_named(value))
-
-
-def text_filter(title: str, column: str) -> type[ExactTextFilter]:
+def text_filter(title: str, column: str) -> type[TypedFilter]:
     """Return a filter class for an exact text in a column."""
-    named = {"title": title, "parameter_name": column, "column": column}
-    return type(f"{column.title()}Filter", (ExactTextFilter,), named)
+    return _typed_filter(title, column, lambda text: Q(**{column: text}))
 
 
-def id_filter(parameter: str, column: str) -> type[IdFilter]:
-    """Return a filter class for an id in a column; `parameter` is its name in the query string."""
-    named = {"title": parameter.replace("_", " "), "parameter_name": parameter, "column": column}
-    return type(f"{parameter.title()}Filter", (IdFilter,), named)
+def id_filter(parameter: str, column: str) -> type[TypedFilter]:
+    """Return a filter class for an id in a column; `parameter` is its name in the query string. Text that is not an id
+    matches nothing."""
+
+    def condition(text: str) -> Q:
+        key = parse_uuid(text)
+        return Q(**{column: key}) if key else Q(pk__in=())
+
+    return _typed_filter(parameter.replace("_", " "), parameter, condition)
+
+
+ActorFilter = _typed_filter(
+    "actor (account name, model or system)", "actor", lambda name: Q(actor__in=actors_named(name))
+)
+"""A filter by the name of an account, which includes its writes as administrator, or by a stored actor."""

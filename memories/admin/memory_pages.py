@@ -6,7 +6,7 @@ from typing import Any
 
 from django.contrib import admin, messages
 from django.db.models import QuerySet
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
@@ -26,13 +26,12 @@ from memories.admin.filters import (
 )
 from memories.admin.memory_form import MemoryForm
 from memories.admin.memory_writes import memories_edit, memory_lines, staff_source
-from memories.admin.object_actions import ObjectActionAdmin, object_action
+from memories.admin.object_actions import ObjectActionAdmin, object_action, posted_revision
 from memories.audit.log import Action
 from memories.bulk_edits import Edit, allow, edit_of
 from memories.history.undo import memory_restore
 from memories.models import Memory, Revision
 from memories.number_words import counted, times
-from memories.selectors import row_by_id
 from memories.services import book_writing
 
 # By verb: the edit, the word for it in messages, and its audit action.
@@ -99,10 +98,8 @@ class MemoryAdmin(ObjectActionAdmin, ServiceAdmin):
     _READ_ONLY_WORDS = ("content", ("about", "category"), "keyword_words", "metadata_words", "pinned", "expires_at")
     _FACTS = (("number", "state"), ("owner", "book"), ("origin", "where_from"), ("used", "created"), "changed")
     add_fieldsets = ((None, {"fields": ("book", *_WORDS)}),)
-    fieldsets = (
-        (None, {"fields": _WORDS}),
-        ("Details", {"fields": _FACTS}),
-    )
+    fieldsets = ((None, {"fields": _WORDS}), ("Details", {"fields": _FACTS}))
+    read_only_fieldsets = ((None, {"fields": _READ_ONLY_WORDS}), ("Details", {"fields": _FACTS}))
 
     words = column("Memory", _words)
     about = column("About", _about)
@@ -175,20 +172,12 @@ class MemoryAdmin(ObjectActionAdmin, ServiceAdmin):
     # Its buttons are in the history.
     @object_action("Restore this", "memories.change_memory", applies=lambda row: False)
     def put_back(self, request: HttpRequest, row: Memory) -> None:
-        revisions = Revision.objects.filter(memory=row, owner_id=row.owner_id)
-        revision = row_by_id(revisions, request.POST.get("revision", ""))
-        if revision is None:
-            raise Http404
+        revision = posted_revision(request, Revision.objects.filter(memory=row, owner_id=row.owner_id))
         if memory_restore(row, revision, staff_source(request)).changed:
             self.message_user(request, "Restored. The previous text stays in the history.", messages.SUCCESS)
             action_record(request, Memory, "Restored an earlier state.", [row])
         else:
             self.message_user(request, "It is already in this state.", messages.WARNING)
-
-    def get_fieldsets(self, request: HttpRequest, obj: Memory | None = None) -> Any:
-        if obj is None or self.has_change_permission(request, obj):
-            return super().get_fieldsets(request, obj)
-        return ((None, {"fields": self._READ_ONLY_WORDS}), *self.fieldsets[1:])
 
     def get_readonly_fields(self, request: HttpRequest, obj: Memory | None = None) -> tuple[str, ...]:
         return (*self.readonly_fields, "book") if obj else self.readonly_fields

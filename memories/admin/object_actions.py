@@ -8,6 +8,7 @@ from typing import Any, ClassVar, TypeVar
 from django.contrib import messages
 from django.contrib.admin.utils import unquote
 from django.core.exceptions import PermissionDenied
+from django.db.models import Model, QuerySet
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import URLPattern, path, reverse
 from django.utils.decorators import method_decorator
@@ -15,8 +16,10 @@ from django.views.decorators.http import require_POST
 
 from memories.admin.base import DaybookAdmin
 from memories.errors import DomainError
+from memories.selectors import row_by_id
 
-Method = TypeVar("Method", bound=Callable[..., None])
+Row = TypeVar("Row", bound=Model)
+Method = TypeVar("Method", bound=Callable[..., HttpResponse | None])
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +37,8 @@ def object_action(
     label: str, permission: str, *, look: str = "plain", applies: Callable[[Any], bool] = lambda row: True
 ) -> Callable[[Method], Method]:
     """Turn a method of a page, which takes the request and the row, into a button. The method performs the action and
-    shows a message; its DomainErrors are shown as messages. `permission` is `app.verb_model`; `look` is plain, primary
+    shows a message; its DomainErrors are shown as messages. It may return a page to show in place of the row's.
+    `permission` is `app.verb_model`; `look` is plain, primary
     or danger; `applies` tells whether a row's state allows the action."""
 
     def decorate(method: Method) -> Method:
@@ -42,6 +46,14 @@ def object_action(
         return method
 
     return decorate
+
+
+def posted_revision(request: HttpRequest, revisions: "QuerySet[Row]") -> Row:
+    """Return the one of these revisions that a button of the history names. Raises Http404."""
+    revision = row_by_id(revisions, request.POST.get("revision", ""))
+    if revision is None:
+        raise Http404
+    return revision
 
 
 class ObjectActionAdmin(DaybookAdmin):
@@ -72,13 +84,13 @@ class ObjectActionAdmin(DaybookAdmin):
         row = self.get_object(request, unquote(object_id))
         if row is None:
             return self._get_obj_does_not_exist_redirect(request, self.opts, object_id)
+        answer: HttpResponse | None = None
         try:
-            perform(request, row)
+            answer = perform(request, row)
         except DomainError as refusal:
             self.message_user(request, str(refusal), messages.ERROR)
-        return HttpResponseRedirect(
-            reverse(f"admin:{self.opts.app_label}_{self.opts.model_name}_change", args=[row.pk])
-        )
+        change = f"admin:{self.opts.app_label}_{self.opts.model_name}_change"
+        return answer or HttpResponseRedirect(reverse(change, args=[row.pk]))
 
     def page_context(self, request: HttpRequest, row: Any) -> dict[str, Any]:
         actions = [getattr(self, verb).object_action for verb in self.object_actions]

@@ -99,8 +99,8 @@ def memory_list(
     write_origin: Annotated[WriteOrigin | None, EMPTY_AS_NONE, inline_enum(WriteOrigin)] = None,
     review: ShortText | None = None,
     q: QueryText | None = None,
-    created_after: QueryMoment | None = None,
-    created_before: QueryMoment | None = None,
+    created_after: Annotated[QueryMoment | None, EMPTY_AS_NONE] = None,
+    created_before: Annotated[QueryMoment | None, EMPTY_AS_NONE] = None,
     limit: PageSize = DEFAULT_LIMIT,
     after: ShortText | None = None,
 ) -> dict[str, Any]:

@@ -17,7 +17,7 @@ _TRAILING_RULES = re.compile(
 )
 # Messages that clients write themselves and send as the user: files and examples (aider), descriptions of the
 # environment (Gemini CLI, Qwen Code), command output (aider, Open Interpreter, AutoGen), a tool's pictures (Agno) or
-# result (Griptape, OpenHands, Continue, LangChain's conversational agent).
+# result (Griptape, OpenHands, Continue, LangChain's conversational agent), what other agents did (Google's ADK).
 _WRITTEN_BY_CLIENTS = re.compile(
     "|".join(
         (
@@ -43,6 +43,7 @@ _WRITTEN_BY_CLIENTS = re.compile(
             r"EXECUTION RESULT of \[[^\]\n]{1,200}\]:",
             r"Tool output for tool call \S{1,200} \([^)\n]{1,200}\):",
             r"TOOL RESPONSE:[ \t]*\n-{5}",
+            r"For context:\s*(?:\Z|\[[^\]\n]{1,200}\] (?:said: |thought: |called tool `|`))",
         )
     )
 )

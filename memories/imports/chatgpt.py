@@ -8,12 +8,10 @@ OpenAI publishes no description of the format. It was taken from public readers 
 TomzxCode/llm-conversations-viewer (docs/formats.md)."""
 
 import re
-from datetime import datetime
 from typing import Any
 
-from memories.database.batches import Slices
 from memories.imports.contents import ImportContents, ImportedMessage, memory_fields
-from memories.imports.reading import Item, JsonFile, each_item, object_of, objects_of, parse_past_time, path_to, text_of
+from memories.imports.reading import Item, JsonFile, object_of, objects_of, parse_past_time, path_to, text_of
 
 SOURCE = "chatgpt"
 _READ = ("attachments", "citations", "content_references", "search_result_groups")  # in the metadata of a message
@@ -21,7 +19,6 @@ _SPOKEN_TYPES = ("text", "multimodal_text")
 _FORGETS = re.compile(r"\s*(?:forg[eo]t|remove|delete|the user (?:wants|asked|would like) (?:\w+ )?to forget)\b", re.I)
 _NUMBERED = re.compile(r"^[^\S\n]*\d{1,4}\.\s+(?:\[[\d-]{8,10}\]\.?\s*)?", re.MULTILINE)
 _MAX_CONTEXT = 200_000  # characters
-_MemoryContext = tuple[datetime | None, str]  # the saved memories of a conversation, with the time of its last change
 
 
 def is_chatgpt(item: Item) -> bool:
@@ -34,25 +31,19 @@ def is_chatgpt(item: Item) -> bool:
     return not item.key and isinstance(value.get("mapping"), dict)
 
 
-def read_chatgpt(file: JsonFile, contents: ImportContents) -> Slices[None]:
-    """Add the conversations and memories of a file. Raises TooLarge."""
-    context: _MemoryContext = (None, "")
-    for item in each_item(file, contents, apart=["memories"]):
-        if item is None:
-            yield
-        elif item.key:
-            _memory(item.place, text_of(object_of(item.value).get("content")), contents)
-        else:
-            context = _newer_context(context, _conversation(item.place, object_of(item.value), contents))
-    for number, words in enumerate(_NUMBERED.split(context[1][:_MAX_CONTEXT])[1:], start=1):
+def add_chatgpt(item: Item, contents: ImportContents) -> None:
+    """Add a memory, or a conversation and the memories saved in it. Raises TooLarge."""
+    if item.key:
+        _memory(item.place, text_of(object_of(item.value).get("content")), contents)
+    else:
+        _conversation(item.place, object_of(item.value), contents)
+
+
+def finish_chatgpt(file: JsonFile, contents: ImportContents) -> None:
+    """Add the saved memories of the file's newest conversation that has them as its context. Raises TooLarge."""
+    (_, context), contents.newest_context = contents.newest_context, (None, "")
+    for number, words in enumerate(_NUMBERED.split(context[:_MAX_CONTEXT])[1:], start=1):
         _memory(file.place(f"saved memory {number}"), words, contents)
-
-
-def _newer_context(current: _MemoryContext, candidate: _MemoryContext) -> _MemoryContext:
-    """Return the later of two contexts. An empty candidate is ignored."""
-    if not candidate[1].strip() or (current[0] and (candidate[0] is None or candidate[0] < current[0])):
-        return current
-    return candidate
 
 
 def _memory(place: str, words: str, contents: ImportContents) -> None:
@@ -60,16 +51,15 @@ def _memory(place: str, words: str, contents: ImportContents) -> None:
         contents.add_memory(place, memory_fields(words.strip()))
 
 
-def _conversation(place: str, data: dict[str, Any], contents: ImportContents) -> _MemoryContext:
-    """Add a conversation and the memories saved in it. Return its memory context."""
-    context: _MemoryContext = (None, "")
+def _conversation(place: str, data: dict[str, Any], contents: ImportContents) -> None:
+    context = ""
     messages: list[ImportedMessage] = []
     changed_at = parse_past_time(data.get("update_time")) or parse_past_time(data.get("create_time"))
     for message in _shown_messages(data):
         content = object_of(message.get("content"))
         words = _message_text(content)
         if content.get("content_type") == "model_editable_context":
-            context = changed_at, text_of(content.get("model_set_context"))
+            context = text_of(content.get("model_set_context"))
         elif message.get("recipient") == "bio":
             _memory(f"{place}, saved to memory", words, contents)
         elif role := _role(message, content):
@@ -84,7 +74,9 @@ def _conversation(place: str, data: dict[str, Any], contents: ImportContents) ->
         messages=messages,
         reads_elsewhere=any(map(_reads_elsewhere, _shown_messages(data))),
     )
-    return context
+    known_at = contents.newest_context[0]
+    if context.strip() and (known_at is None or (changed_at is not None and changed_at >= known_at)):
+        contents.newest_context = changed_at, context
 
 
 def _shown_messages(data: dict[str, Any]) -> list[dict[str, Any]]:

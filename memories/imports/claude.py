@@ -10,10 +10,9 @@ Sinity/polylogue (docs/providers/claude-ai.md)."""
 
 from typing import Any
 
-from memories.database.batches import Slices
 from memories.imports.contents import ImportContents, ImportedMessage, memory_fields
 from memories.imports.prose import markdown_passages
-from memories.imports.reading import Item, JsonFile, each_item, object_of, objects_of, parse_past_time, text_of
+from memories.imports.reading import Item, object_of, objects_of, parse_past_time, text_of
 
 SOURCE = "claude"
 _ROLES = {"human": "user", "assistant": "assistant"}
@@ -28,19 +27,15 @@ def is_claude(item: Item) -> bool:
     return bool("chat_messages" in keys or keys & _MEMORY_KEYS or {"uuid", "prompt_template", "docs"} <= keys)
 
 
-def read_claude(file: JsonFile, contents: ImportContents) -> Slices[None]:
-    """Add the conversations, memories and projects of a file. Raises TooLarge."""
-    for item in each_item(file, contents):
-        if item is None:
-            yield
-            continue
-        data = object_of(item.value)
-        if "chat_messages" in data:
-            _conversation(item.place, data, contents)
-        elif data.keys() & _MEMORY_KEYS:
-            _memories(item.place, data, contents)
-        else:
-            _project(item.place, data, contents)
+def add_claude(item: Item, contents: ImportContents) -> None:
+    """Add a conversation, the memories of a memory file, or a project. Raises TooLarge."""
+    data = object_of(item.value)
+    if "chat_messages" in data:
+        _conversation(item.place, data, contents)
+    elif data.keys() & _MEMORY_KEYS:
+        _memories(item.place, data, contents)
+    else:
+        _project(item.place, data, contents)
 
 
 def _conversation(place: str, data: dict[str, Any], contents: ImportContents) -> None:

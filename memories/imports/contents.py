@@ -74,6 +74,7 @@ class ImportContents:
     refused: list[RefusedEntry] = field(default_factory=list)
     formats: dict[str, None] = field(default_factory=dict)  # formats that were read, in order
     project_names: dict[str, str] = field(default_factory=dict)  # by the other system's project id
+    newest_context: tuple[datetime | None, str] = (None, "")  # saved memories in a file, with the time of their change
     line: int = 0
     _message_count: int = 0
 

@@ -1,22 +1,22 @@
 """The table of import formats, and reading an upload. The format is detected from the file's structure unless the
 request names one."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 from memories.database.batches import Slices, reads
 from memories.errors import InvalidRequest
-from memories.imports.chatgpt import is_chatgpt, read_chatgpt
-from memories.imports.claude import is_claude, read_claude
+from memories.imports.chatgpt import add_chatgpt, finish_chatgpt, is_chatgpt
+from memories.imports.claude import add_claude, is_claude
 from memories.imports.contents import ImportContents
 from memories.imports.files import Files, SourceFile, Upload
 from memories.imports.json_members import members_of
 from memories.imports.jsonl import is_jsonl, read_jsonl
-from memories.imports.letta import is_letta, read_letta
-from memories.imports.mem0 import is_mem0, read_mem0
-from memories.imports.openwebui import is_openwebui, read_openwebui
+from memories.imports.letta import LETTA_LISTS, add_letta, is_letta
+from memories.imports.mem0 import MEM0_LISTS, add_mem0, is_mem0
+from memories.imports.openwebui import add_openwebui, is_openwebui
 from memories.imports.prose import is_markdown, read_markdown, read_text
-from memories.imports.reading import Item, JsonFile
+from memories.imports.reading import Item, JsonFile, read_items
 
 AUTO = "auto"
 _JSON_CONSTANTS = ("null", "true", "false")  # sent by programs by mistake; not read as text
@@ -30,22 +30,32 @@ _SAMPLED_MEMBERS = 20  # members of a file that are examined to detect its forma
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Format:
-    """An import format. `label` is shown to people; `read_json` and `recognises` apply to JSON files only."""
+    """An import format. `label` is shown to people. The others apply to JSON files only: `recognises` an item, `add`
+    one, with the members `apart` as items by themselves, and `finish` a file."""
 
     name: str
     label: str
     read_text: Callable[[SourceFile, ImportContents], Slices[None]] = read_text
-    read_json: Callable[[JsonFile, ImportContents], Slices[None]] | None = None
     recognises: Callable[[Item], bool] = lambda item: False
+    add: Callable[[Item, ImportContents], None] | None = None
+    apart: Collection[str] = ()
+    finish: Callable[[JsonFile, ImportContents], None] = lambda file, contents: None
 
 
 _TABLE = (
     Format(name="jsonl", label="Daybook export, or JSON Lines", read_text=read_jsonl),
-    Format(name="chatgpt", label="ChatGPT", read_json=read_chatgpt, recognises=is_chatgpt),
-    Format(name="claude", label="Claude", read_text=read_markdown, read_json=read_claude, recognises=is_claude),
-    Format(name="letta", label="Letta", read_json=read_letta, recognises=is_letta),
-    Format(name="openwebui", label="Open WebUI", read_json=read_openwebui, recognises=is_openwebui),
-    Format(name="mem0", label="mem0", read_json=read_mem0, recognises=is_mem0),
+    Format(
+        name="chatgpt",
+        label="ChatGPT",
+        recognises=is_chatgpt,
+        add=add_chatgpt,
+        apart=["memories"],
+        finish=finish_chatgpt,
+    ),
+    Format(name="claude", label="Claude", read_text=read_markdown, recognises=is_claude, add=add_claude),
+    Format(name="letta", label="Letta", recognises=is_letta, add=add_letta, apart=LETTA_LISTS),
+    Format(name="openwebui", label="Open WebUI", recognises=is_openwebui, add=add_openwebui),
+    Format(name="mem0", label="mem0", recognises=is_mem0, add=add_mem0, apart=MEM0_LISTS),
     Format(name="markdown", label="Markdown list", read_text=read_markdown),
     Format(name="text", label="Text, one memory per line or paragraph"),
 )
@@ -88,8 +98,9 @@ def _read_file(file: SourceFile, chosen: str, contents: ImportContents) -> Slice
         lines = is_jsonl(file.text) or (is_jsonl(below) and is_jsonl(last))
         format = FORMATS["jsonl" if lines else "markdown" if is_markdown(file.text) else "text"]
     contents.formats[format.name] = None
-    if json is not None and format.read_json:
-        yield from format.read_json(json, contents)
+    if json is not None and format.add:
+        yield from read_items(json, contents, format.add, format.apart)
+        format.finish(json, contents)
     else:
         yield from format.read_text(file, contents)
 
@@ -97,7 +108,7 @@ def _read_file(file: SourceFile, chosen: str, contents: ImportContents) -> Slice
 def _parse_json_file(file: SourceFile, chosen: str) -> Slices[JsonFile | None]:
     """Return a file as JSON, or None if it is text or the chosen format reads text. Raises InvalidRequest for invalid
     JSON."""
-    as_text = chosen != AUTO and FORMATS[chosen].read_json is None
+    as_text = chosen != AUTO and FORMATS[chosen].add is None
     if as_text or not file.text.lstrip().startswith(("{", "[")) or (chosen == AUTO and is_jsonl(file.text)):
         return None
     return JsonFile(file.name, file.text, (yield from members_of(file.text, file.name or "The file")))

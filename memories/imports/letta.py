@@ -10,17 +10,17 @@ The format was taken from Letta's source (letta-ai/letta: letta/schemas/agent_fi
 import re
 from typing import Any
 
-from memories.database.batches import Slices
 from memories.errors import InvalidRequest
 from memories.imports.contents import ImportContents, ImportedMessage, memory_fields
 from memories.imports.prose import markdown_passages
-from memories.imports.reading import Item, JsonFile, each_item, object_of, objects_of, parse_past_time, text_of
+from memories.imports.reading import Item, object_of, objects_of, parse_past_time, text_of
 from memories.json_input import read_json
 
 SOURCE = "letta"
 _OWN_TOOL = re.compile(r"send_message|memory|conversation_search")
 _BLOCKS = ("blocks", "core_memory")
 _PASSAGES = ("", "passages", "archival_memory")
+LETTA_LISTS = (*_BLOCKS, *_PASSAGES, "agents")
 _PASSAGE_KEYS = {"embedding", "embedding_config", "archive_id", "agent_id", "source_id"}
 
 
@@ -34,19 +34,15 @@ def is_letta(item: Item) -> bool:
     return item.key in _PASSAGES and isinstance(value.get("text"), str) and bool(value.keys() & _PASSAGE_KEYS)
 
 
-def read_letta(file: JsonFile, contents: ImportContents) -> Slices[None]:
-    """Add the blocks, passages and conversations of a file. Raises TooLarge."""
-    for item in each_item(file, contents, apart=[*_BLOCKS, *_PASSAGES, "agents"]):
-        if item is None:
-            yield
-            continue
-        value = object_of(item.value)
-        if item.key in _BLOCKS:
-            _block(item.place, value, contents)
-        elif item.key == "agents" or "messages" in value:
-            _conversation(item.place, value, contents)
-        elif words := text_of(value.get("text")):
-            contents.add_memory(item.place, memory_fields(words, target="memory", category="archival"))
+def add_letta(item: Item, contents: ImportContents) -> None:
+    """Add a block, a passage or an agent's conversation. Raises TooLarge."""
+    value = object_of(item.value)
+    if item.key in _BLOCKS:
+        _block(item.place, value, contents)
+    elif item.key == "agents" or "messages" in value:
+        _conversation(item.place, value, contents)
+    elif words := text_of(value.get("text")):
+        contents.add_memory(item.place, memory_fields(words, target="memory", category="archival"))
 
 
 def _block(place: str, block: dict[str, Any], contents: ImportContents) -> None:

@@ -6,11 +6,10 @@ OpenMemory. The first of an entry's `categories` becomes the category, the other
 The format was taken from mem0's documentation (docs.mem0.ai: get memories, exporting memories) and its source
 (mem0ai/mem0, mem0/memory/main.py)."""
 
-from memories.database.batches import Slices
 from memories.imports.contents import ImportContents, memory_fields
-from memories.imports.reading import Item, JsonFile, each_item, object_of, parse_iso_time, text_of
+from memories.imports.reading import Item, object_of, parse_iso_time, text_of
 
-_LISTS = ("", "results", "memories")
+MEM0_LISTS = ("", "results", "memories")
 _REMOVED_STATES = ("deleted", "archived")
 _MEMORY_KEYS = {"memory", "hash", "state", "metadata", "app_id", "category_ids"}
 
@@ -18,24 +17,18 @@ _MEMORY_KEYS = {"memory", "hash", "state", "metadata", "app_id", "category_ids"}
 def is_mem0(item: Item) -> bool:
     """Return True for a memory."""
     value = object_of(item.value)
-    if item.key not in _LISTS or not _text(value):
+    if item.key not in MEM0_LISTS or not _text(value):
         return False
     return "memory" in value or item.key == "results" or bool(value.keys() & _MEMORY_KEYS)
 
 
-def read_mem0(file: JsonFile, contents: ImportContents) -> Slices[None]:
-    """Add the memories of a file. Raises TooLarge."""
-    for item in each_item(file, contents, apart=_LISTS):
-        if item is None:
-            yield
-            continue
-        value = object_of(item.value)
-        if (words := _text(value)) and value.get("state") not in _REMOVED_STATES:
-            category, *more = _categories(value) or [""]
-            expires_at = parse_iso_time(value.get("expiration_date"))
-            contents.add_memory(
-                item.place, memory_fields(words, category=category, keywords=more, expires_at=expires_at)
-            )
+def add_mem0(item: Item, contents: ImportContents) -> None:
+    """Add a memory, unless it was deleted or archived. Raises TooLarge."""
+    value = object_of(item.value)
+    if (words := _text(value)) and value.get("state") not in _REMOVED_STATES:
+        category, *more = _categories(value) or [""]
+        expires_at = parse_iso_time(value.get("expiration_date"))
+        contents.add_memory(item.place, memory_fields(words, category=category, keywords=more, expires_at=expires_at))
 
 
 def _categories(value: dict[str, object]) -> list[str]:

@@ -10,18 +10,18 @@ chats.py)."""
 import re
 from typing import Any
 
-from memories.database.batches import Slices
 from memories.imports.contents import ImportContents, ImportedMessage, memory_fields
-from memories.imports.reading import Item, JsonFile, each_item, object_of, objects_of, parse_past_time, path_to, text_of
+from memories.imports.reading import Item, object_of, objects_of, parse_past_time, path_to, text_of
 
 SOURCE = "openwebui"
 _ROLES = ("user", "assistant")
-_DETAILS_START = re.compile(
-    r'<details\b[^<>]{0,2000}\btype="(?:reasoning|tool_calls|code_interpreter)"[^<>]{0,100000}>'
+# A block that is cut off takes the rest of the text.
+_DETAILS = re.compile(
+    r'<details\b[^<>]{0,2000}\btype="(?:reasoning|tool_calls|code_interpreter)"[^<>]{0,100000}>.*?(?:</details>|\Z)',
+    re.DOTALL,
 )
 _TOOL_DETAILS = re.compile(r'<details\b[^<>]{0,2000}\btype="(?:tool_calls|code_interpreter)"')
 _READ = ("files", "sources", "citations")  # fields of a message
-_DETAILS_END = "</details>"
 
 
 def is_openwebui(item: Item) -> bool:
@@ -34,15 +34,13 @@ def is_openwebui(item: Item) -> bool:
     return bool({"history", "messages"} & chat.keys()) or is_memory
 
 
-def read_openwebui(file: JsonFile, contents: ImportContents) -> Slices[None]:
-    """Add the memories and chats of a file. Raises TooLarge."""
-    for item in each_item(file, contents):
-        if item is None:
-            yield
-        elif isinstance((value := object_of(item.value)).get("chat"), dict):
-            _chat(item.place, value, contents)
-        elif words := text_of(value.get("content")):
-            contents.add_memory(item.place, memory_fields(words))
+def add_openwebui(item: Item, contents: ImportContents) -> None:
+    """Add a memory or a chat. Raises TooLarge."""
+    value = object_of(item.value)
+    if isinstance(value.get("chat"), dict):
+        _chat(item.place, value, contents)
+    elif words := text_of(value.get("content")):
+        contents.add_memory(item.place, memory_fields(words))
 
 
 def _chat(place: str, data: dict[str, Any], contents: ImportContents) -> None:
@@ -79,12 +77,4 @@ def _message_text(message: dict[str, Any]) -> str:
     content = message.get("content")
     if isinstance(content, list):
         content = "\n".join(text_of(part.get("text")) for part in objects_of(content))
-    text, position = text_of(content), 0
-    kept: list[str] = []
-    while block := _DETAILS_START.search(text, position):
-        end = text.find(_DETAILS_END, block.end())
-        if end < 0:  # the block is truncated, so all that follows belongs to it
-            return "".join([*kept, text[position : block.start()]])
-        kept.append(text[position : block.start()])
-        position = end + len(_DETAILS_END)
-    return "".join([*kept, text[position:]])
+    return _DETAILS.sub("", text_of(content))

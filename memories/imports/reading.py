@@ -1,8 +1,8 @@
-"""Helpers of the JSON readers: iterating over a file's items, and reading untrusted values. A value of an unexpected
-type counts as missing."""
+"""Helpers of the JSON readers: reading a file item by item, and reading untrusted values. A value of an unexpected type
+counts as missing."""
 
 import math
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -10,6 +10,7 @@ from typing import Any
 from django.utils import timezone
 from django.utils.dateparse import parse_datetime
 
+from memories.database.batches import Slices
 from memories.errors import InvalidRequest
 from memories.imports.contents import ImportContents
 from memories.imports.files import SourceFile
@@ -46,9 +47,12 @@ class JsonFile(SourceFile):
         return Item(member.key, place, value)
 
 
-def each_item(file: JsonFile, contents: ImportContents, *, apart: Collection[str] = ()) -> Iterator[Item | None]:
-    """Yield the items of a file, and None where a slice may end. Invalid items are recorded as refused. Of a file that
-    is one object, the members with the keys `apart` are items by themselves; the object of the others comes last."""
+def read_items(
+    file: JsonFile, contents: ImportContents, add: Callable[[Item, ImportContents], None], apart: Collection[str]
+) -> Slices[None]:
+    """Call `add` with each item of a file, in slices. Invalid items are recorded as refused. Of a file that is one
+    object, the members with the keys `apart` are items by themselves; the object of the others comes last. Raises
+    TooLarge."""
     read = 0
     counts: dict[str, int] = {}
     whole: dict[str, Any] = {}
@@ -61,17 +65,17 @@ def each_item(file: JsonFile, contents: ImportContents, *, apart: Collection[str
             contents.refuse(file.place(f"{member.key or 'entry'} {number}"), error)
         else:
             if not member.key or member.key in apart:
-                yield item
+                add(item, contents)
             elif member.listed:
                 lists.setdefault(member.key, []).append(item.value)
             else:
                 whole[member.key] = item.value
         read += member.end - member.start + 100
         if read > _SLICE_CHARACTERS:
-            yield None
+            yield
             read = 0
     if whole or lists:
-        yield Item("", file.place("entry 1"), whole | lists)
+        add(Item("", file.place("entry 1"), whole | lists), contents)
 
 
 def text_of(value: Any) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 from django import forms
 from django.contrib import admin, messages
 from django.db.models import Q
-from django.http import Http404, HttpRequest
+from django.http import HttpRequest
 from django.utils.safestring import SafeString
 from unfold.widgets import UnfoldAdminTextareaWidget
 
@@ -21,13 +21,12 @@ from memories.admin.columns import column, fieldset, moment_column
 from memories.admin.filters import BOOK_FILTER, OWNER_FILTER, DayFilter, OriginFilter, StateFilter
 from memories.admin.forms import RefusableForm
 from memories.admin.memory_writes import staff_source
-from memories.admin.object_actions import ObjectActionAdmin, object_action
+from memories.admin.object_actions import ObjectActionAdmin, object_action, posted_revision
 from memories.artifacts.store import artifact_put, artifact_usage
 from memories.errors import BlockedByScan, DomainError, TooLarge
 from memories.models import Artifact, ArtifactRevision
 from memories.number_words import counted, times
 from memories.pagination import parse_number
-from memories.selectors import row_by_id
 from reviews.page.document import lines_of, newest_revisions, revision_verb, text_of_state
 
 
@@ -120,6 +119,7 @@ class ArtifactAdmin(ObjectActionAdmin, ServiceAdmin):
             ("reads", "by_people"),
         ),
     )
+    read_only_fieldsets = fieldsets[1:]
     readonly_fields = (
         "path", "owner", "book", "version_number", "origin", "state", "updated", "created", "reads", "by_people",
     )  # fmt: skip
@@ -153,10 +153,6 @@ class ArtifactAdmin(ObjectActionAdmin, ServiceAdmin):
             return "Not read yet"
         return f"{times(usage.reads)}, last {moment(usage.last_read_at)}"
 
-    def get_fieldsets(self, request: HttpRequest, obj: Artifact | None = None) -> Any:
-        may_edit = obj is None or self.has_change_permission(request, obj)
-        return self.fieldsets if may_edit else self.fieldsets[1:]
-
     @object_action("Remove", "memories.change_artifact", look="danger", applies=lambda row: not row.deleted_at)
     def remove(self, request: HttpRequest, row: Artifact) -> None:
         self._put(request, row, "", "Removed.", "Its history stays, and it can be restored from there.")
@@ -164,10 +160,7 @@ class ArtifactAdmin(ObjectActionAdmin, ServiceAdmin):
     # Its buttons are in the history.
     @object_action("Restore this", "memories.change_artifact", applies=lambda row: False)
     def put_back(self, request: HttpRequest, row: Artifact) -> None:
-        revisions = ArtifactRevision.objects.filter(artifact=row, owner_id=row.owner_id)
-        revision = row_by_id(revisions, request.POST.get("revision", ""))
-        if revision is None:
-            raise Http404
+        revision = posted_revision(request, ArtifactRevision.objects.filter(artifact=row, owner_id=row.owner_id))
         content = text_of_state(revision.after)
         self._put(request, row, content, "Restored.", "The previous text stays in the history.")
 

@@ -19,7 +19,7 @@ from memories.ids import parse_uuid
 from memories.models import Book
 from memories.number_words import counted
 from reviews.admin.consolidation_runs import status_text
-from reviews.consolidation.preview import Preview, consolidation_preview
+from reviews.consolidation.preview import consolidation_preview
 from reviews.consolidation.requests import Trigger, consolidation_request
 from reviews.models import ConsolidationRun
 
@@ -106,18 +106,17 @@ def _consolidate_url(keys: Sequence[str], *, force: bool) -> str:
     return f"{reverse('admin:memories_book_consolidate')}?{urlencode(query)}"
 
 
-def _preview_context(previews: Sequence[tuple[Book, Preview]], *, force: bool) -> dict[str, Any]:
+def _preview_context(previews: Sequence[tuple[Book, dict[str, Any]]], *, force: bool) -> dict[str, Any]:
     """Return the context of the preview page: a row per book, the sums, and the address with the opposite `force`."""
-    costs = [preview.cost for _, preview in previews]
-    known = [cost for cost in costs if cost is not None]
+    costs = [preview["cost"] for _, preview in previews]
     return {
-        "rows": [(book, preview, _money(preview.cost)) for book, preview in previews],
-        "sessions_total": sum(len(preview.sessions) for _, preview in previews),
-        "requests_total": sum(preview.requests for _, preview in previews),
-        "tokens_total": sum(preview.tokens for _, preview in previews),
-        "cost_total": _money(sum(known) if len(known) == len(costs) else None),
-        "nothing": not any(preview.requests for _, preview in previews),
-        "enabled": previews[0][1].enabled,
+        "rows": [(book, preview, _money(preview["cost"])) for book, preview in previews],
+        "sessions_total": sum(preview["sessions_total"] for _, preview in previews),
+        "requests_total": sum(preview["requests"] for _, preview in previews),
+        "tokens_total": sum(preview["tokens"] for _, preview in previews),
+        "cost_total": _money(None if None in costs else sum(costs)),
+        "nothing": not any(preview["requests"] for _, preview in previews),
+        "enabled": previews[0][1]["enabled"],
         "force": force,
         "other_url": _consolidate_url([str(book.pk) for book, _ in previews], force=not force),
     }

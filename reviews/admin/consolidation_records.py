@@ -1,5 +1,5 @@
-"""The notes extracted from past sessions, and the leases of consolidation: which worker has which phase of which book,
-and until when. Read-only: the next worker takes an overdue lease by itself."""
+"""The notes extracted from past sessions, and leases such as those of consolidation: which worker has which book, and
+until when. Read-only: the next worker takes an overdue lease by itself."""
 
 from django.contrib import admin
 from django.db.models import Q
@@ -16,9 +16,7 @@ from memories.admin.filters import BOOK_FILTER, OWNER_FILTER, DayFilter, StateFi
 from memories.ids import parse_uuid
 from memories.models import Lease
 from reviews.admin.consolidation_runs import error_words
-from reviews.models import ConsolidationRun, Extraction
-
-_PHASES: dict[str, str] = {str(value): str(label) for value, label in ConsolidationRun.Phase.choices}
+from reviews.models import Extraction
 
 
 class LeaseStateFilter(StateFilter):
@@ -39,10 +37,8 @@ class LeaseAdmin(ReadOnlyAdmin):
     search_help_text = "The lease's name, or who holds it"
     fields = ("name", "what", "holder", ("state_badge", "until"), "runs")
 
-    @admin.display(description="What")
-    def what(self, lease: Lease) -> str:
-        phase = _PHASES.get(lease.name.rpartition(":")[2])
-        return f"Consolidation: {phase}" if phase else lease.name
+    what = column("What", lambda lease: "Consolidation" if _runs_link(lease) else lease.name)
+    runs = column("Of", lambda lease: _runs_link(lease))
 
     @admin.display(description="State")
     def state_badge(self, lease: Lease) -> SafeString:
@@ -51,11 +47,13 @@ class LeaseAdmin(ReadOnlyAdmin):
 
     until = column("Expires", lambda lease: f"{moment(lease.expires_at)}:{timezone.localtime(lease.expires_at):%S}")
 
-    @admin.display(description="Of")
-    def runs(self, lease: Lease) -> SafeString | str:
-        book = parse_uuid(lease.name.split(":")[1]) if lease.name.count(":") == 2 else None
-        query = f"book__id__exact={book}"
-        return list_link("reviews_consolidationrun", query, "the runs of its book") if book else "–"
+
+def _runs_link(lease: Lease) -> SafeString | None:
+    """Return a link to the runs of the book whose consolidation the lease is for; None for any other lease."""
+    prefix, _, book = lease.name.rpartition(":")
+    if prefix != "consolidation" or not parse_uuid(book):
+        return None
+    return list_link("reviews_consolidationrun", f"book__id__exact={book}", "the runs of its book")
 
 
 @admin.register(Extraction)
@@ -94,10 +92,9 @@ class ExtractionAdmin(SessionTitles, ReadOnlyAdmin):
     said = moment_column("said_at", "Last active")
     extracted = moment_column("extracted_at", "Read")
 
-    @admin.display(description="State")
-    def state_badge(self, note: Extraction) -> SafeString:
-        return badge("Cleared", "muted", "delete") if note.cleared_at else state_badge(note)
-
+    state_badge = column(
+        "State", lambda note: badge("Cleared", "muted", "delete") if note.cleared_at else state_badge(note)
+    )
     session_title = column("Session", title_of)
     session_link = column("Session", lambda note: session_link(note))
     words = column("Synopsis", lambda note: format_html('<span class="db-words">{}</span>', note.synopsis or "–"))

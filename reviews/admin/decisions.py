@@ -2,29 +2,26 @@
 to approve or reject all or some of them, maybe with another text. Rejected and expired writes can be saved there too,
 until they are purged."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
 from django.contrib import messages
-from django.contrib.admin.utils import unquote
-from django.core.exceptions import PermissionDenied
-from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
-from django.urls import URLPattern, path, reverse
-from django.utils.decorators import method_decorator
+from django.http import HttpRequest, HttpResponse
+from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
-from django.views.decorators.http import require_POST
 
 import scanning
 from memories.admin.access import action_record
 from memories.admin.badges import LOOK_OF, TARGETS, badge
-from memories.admin.base import DaybookAdmin, staff_actor
+from memories.admin.base import staff_actor
 from memories.admin.columns import row_link
 from memories.admin.diffs import pieces_html
-from memories.errors import DomainError, InvalidRequest
+from memories.admin.object_actions import ObjectActionAdmin, object_action
+from memories.errors import DomainError
 from memories.models import Memory
 from memories.number_words import memories
 from reviews.approvals import review_approve, review_reject
@@ -135,8 +132,9 @@ def decision_of(run: ReviewRun, rows: list[WriteRow], typed: Mapping[str, Any]) 
     }
 
 
-class DecisionAdmin(DaybookAdmin):
-    """Shows the decision form on a review's page and handles it."""
+class DecisionAdmin(ObjectActionAdmin):
+    """Shows the decision form on a review's page and handles it. A page names `approve` and `reject` among its
+    `object_actions`."""
 
     def page_context(self, request: HttpRequest, row: Any) -> dict[str, Any]:
         """Return the writes. Those that the user can decide about are in the form instead."""
@@ -147,57 +145,56 @@ class DecisionAdmin(DaybookAdmin):
             decision = decision_of(row, writes, request.META.get(_REFUSED_DECISION, {}))
         if decision is not None:
             writes = [row for row in writes if not row.write.pending]
-        decide_url = reverse("admin:reviews_reviewrun_decide", args=[row.pk])
-        return {**context, "writes": writes, "decision": decision, "decide_url": decide_url}
+        return {**context, "writes": writes, "decision": decision}
 
-    def get_urls(self) -> list[URLPattern]:
-        view = self.admin_site.admin_view(self.decide_view)
-        return [path("<path:object_id>/decide/", view, name="reviews_reviewrun_decide"), *super().get_urls()]
+    # The buttons of these two are in the form.
+    @object_action("Save the ticked writes", PERMISSION, applies=lambda run: False)
+    def approve(self, request: HttpRequest, row: ReviewRun) -> HttpResponse | None:
+        """Save the ticked writes. Those that are refused while others are saved are shown again."""
 
-    @method_decorator(require_POST)
-    def decide_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
-        """Decide about the ticked writes (POST `verb`, which is `approve` or `reject`, `write` with their indexes, and
-        `words-INDEX`). A refused decision is shown again as it was typed, with the reason."""
-        verb = request.POST.get("verb")
-        if verb not in {"approve", "reject"}:
-            raise Http404
-        if not request.user.has_perm(PERMISSION):
-            raise PermissionDenied
-        run = self.get_object(request, unquote(object_id))
-        if run is None:
-            return self._get_obj_does_not_exist_redirect(request, self.opts, object_id)
+        def decide(ticked: frozenset[int], typed: Mapping[int, str]) -> frozenset[int]:
+            proposed = {write.index: write.after for write in row.writes}
+            edits = {index: typed[index] for index in ticked & typed.keys() if typed[index] != proposed[index]}
+            chosen = approve(request, row, ticked, edits)
+            self.message_user(request, saved_words([chosen]), messages.SUCCESS)
+            return frozenset(write.index for write in chosen if write.state not in SAVED_STATES)
+
+        return self._decide(request, row, decide)
+
+    @object_action("Reject the ticked writes", PERMISSION, applies=lambda run: False)
+    def reject(self, request: HttpRequest, row: ReviewRun) -> HttpResponse | None:
+        """Reject the ticked writes. Writes that were already rejected or expired stay as they are."""
+
+        def decide(ticked: frozenset[int], typed: Mapping[int, str]) -> frozenset[int]:
+            reject(request, row, ticked & {write.index for write in row.writes if write.waiting} or ticked)
+            self.message_user(request, "Rejected. It can still be saved here for a while.", messages.SUCCESS)
+            return frozenset()
+
+        return self._decide(request, row, decide)
+
+    def _decide(
+        self,
+        request: HttpRequest,
+        run: ReviewRun,
+        decide: Callable[[frozenset[int], Mapping[int, str]], frozenset[int]],
+    ) -> HttpResponse | None:
+        """Call `decide` with the indexes of the ticked writes (POST `write`) and the typed texts (`words-INDEX`); it
+        returns the indexes of refused ones. A refused decision is shown again as it was typed, with the reason."""
         ticked = frozenset(int(i) for i in request.POST.getlist("write") if i.isdecimal() and len(i) < 6)
         typed = _typed(request, run)
+        refused, error = ticked, "Tick at least one write."
         try:
-            if not ticked:
-                raise InvalidRequest("Tick at least one write.", param="writes")
-            if verb == "reject":
-                self._reject(request, run, ticked)
-            elif refused := self._approve(request, run, ticked, typed):
+            if ticked:
+                refused = decide(ticked, typed)
                 error = "The ticked writes were not saved; see the reason beside each."
-                return self._show_again(request, run, {"ticked": refused, "words": typed, "error": error})
         except DomainError as refusal:
-            return self._show_again(request, run, {"ticked": ticked, "words": typed, "error": str(refusal)})
+            error = str(refusal)
+        if refused or not ticked:
+            return self._show_again(request, run, {"ticked": refused, "words": typed, "error": error})
         waiting = self.get_queryset(request).filter(state=ReviewRun.State.AWAITING_APPROVAL).exclude(pk=run.pk)
         if review := waiting.filter(pk__lt=run.pk).order_by("-pk").first() or waiting.order_by("-pk").first():
             self.message_user(request, row_link("reviews_reviewrun", review.pk, "Next review that waits"))
-        return HttpResponseRedirect(reverse("admin:reviews_reviewrun_change", args=[run.pk]))
-
-    def _approve(
-        self, request: HttpRequest, run: ReviewRun, ticked: frozenset[int], typed: Mapping[int, str]
-    ) -> frozenset[int]:
-        """Save the ticked writes. Return the indexes of those that were refused while others were saved."""
-        proposed = {write.index: write.after for write in run.writes}
-        edits = {index: typed[index] for index in ticked & typed.keys() if typed[index] != proposed[index]}
-        chosen = approve(request, run, ticked, edits)
-        self.message_user(request, saved_words([chosen]), messages.SUCCESS)
-        return frozenset(write.index for write in chosen if write.state not in SAVED_STATES)
-
-    def _reject(self, request: HttpRequest, run: ReviewRun, ticked: frozenset[int]) -> None:
-        """Reject the ticked writes. Writes that were already rejected or expired stay as they are."""
-        waiting = {write.index for write in run.writes if write.waiting}
-        reject(request, run, ticked & waiting or ticked)
-        self.message_user(request, "Rejected. It can still be saved here for a while.", messages.SUCCESS)
+        return None
 
     def _show_again(self, request: HttpRequest, run: ReviewRun, typed: dict[str, Any]) -> HttpResponse:
         """Show the page with the typed text. A secret is not shown again: the proposed text takes its place."""

@@ -32,9 +32,6 @@ from reviews.writes import ReviewWrite
 
 logger = logging.getLogger("daybook.reviews")
 
-CANCEL_REASON = "Cancelled by an administrator."
-
-
 Skipped = Mapping[str, Sequence[str]]
 """The names of the reviews that were skipped, by reason."""
 
@@ -88,33 +85,35 @@ def approve_reviews(page: DaybookAdmin, request: HttpRequest, runs: QuerySet[Rev
 @admin.action(description="Reject the writes that wait", permissions=["decide"])
 def reject_reviews(page: DaybookAdmin, request: HttpRequest, runs: QuerySet[ReviewRun]) -> None:
     """Reject the writes of reviews that wait for a decision."""
-    done, skipped = _apply_to_each(runs, lambda run: in_write_lane(reject, request, run))
-    _say_changed(page, request, "Rejected", done, skipped)
+    _change_each(page, request, runs, reject, "Rejected")
 
 
 @admin.action(description="Cancel", permissions=["decide"])
 def cancel_reviews(page: DaybookAdmin, request: HttpRequest, runs: QuerySet[ReviewRun]) -> None:
     """Cancel the open reviews and reject the writes that wait."""
-
-    def cancel(run: ReviewRun) -> str:
-        if not review_cancel(run, CANCEL_REASON, actor=staff_actor(request)):
-            raise Conflict("It has already finished.")
-        return "Cancelled."
-
     _change_each(page, request, runs, cancel, "Cancelled")
 
 
 @admin.action(description="Review again", permissions=["decide"])
 def review_again(page: DaybookAdmin, request: HttpRequest, runs: QuerySet[ReviewRun]) -> None:
     """Review the sessions of these reviews again."""
-
-    def again(run: ReviewRun) -> str:
-        if run.session is None:
-            raise NotFound("Its session was deleted.")
-        review_session(run.owner_id, run.session.pk)
-        return "Reviewed again."
-
     _change_each(page, request, runs, again, "Scheduled again")
+
+
+def cancel(request: HttpRequest, run: ReviewRun) -> None:
+    """Cancel an open review or reject its waiting writes, with an audit entry. Raises Conflict if it has finished."""
+    if not review_cancel(run, "Cancelled by an administrator.", actor=staff_actor(request)):
+        raise Conflict("It has already finished.")
+    action_record(request, ReviewRun, "Cancelled.", [run])
+
+
+def again(request: HttpRequest, run: ReviewRun) -> None:
+    """Review the session of a review again, with an audit entry. Raises NotFound if the session was deleted, and as
+    review_session does."""
+    if run.session_id is None:
+        raise NotFound("Its session was deleted.")
+    review_session(run.owner_id, run.session_id)
+    action_record(request, ReviewRun, "Reviewed again.", [run])
 
 
 def review_name(run: ReviewRun) -> str:
@@ -124,20 +123,14 @@ def review_name(run: ReviewRun) -> str:
 
 
 def _change_each(
-    page: DaybookAdmin, request: HttpRequest, runs: Iterable[ReviewRun], change: Callable[[ReviewRun], str], done: str
+    page: DaybookAdmin,
+    request: HttpRequest,
+    runs: Iterable[ReviewRun],
+    change: Callable[[HttpRequest, ReviewRun], None],
+    done: str,
 ) -> None:
-    """Call `change` with each run, in one transaction with the audit entry whose note it returns, and show a message
-    that begins with `done`."""
-
-    @transaction.atomic
-    def change_and_record(run: ReviewRun) -> None:
-        action_record(request, ReviewRun, change(run), [run])
-
-    number, skipped = _apply_to_each(runs, lambda run: in_write_lane(change_and_record, run))
-    _say_changed(page, request, done, number, skipped)
-
-
-def _say_changed(page: DaybookAdmin, request: HttpRequest, done: str, number: int, skipped: Skipped) -> None:
+    """Call `change` with each run, in a transaction, and show a message that begins with `done`."""
+    number, skipped = _apply_to_each(runs, lambda run: in_write_lane(transaction.atomic(change), request, run))
     changed = f"{done}: {counted(number, 'review') if number else 'no review'}."
     level = messages.WARNING if skipped else messages.SUCCESS
     page.message_user(request, " ".join([changed, *_skipped_texts(skipped)]), level)

@@ -25,25 +25,17 @@ from memories.admin.base import ReadOnlyAdmin, staff_actor
 from memories.admin.columns import column, fieldset, list_link, moment_column, row_link
 from memories.admin.filters import OWNER_FILTER, CreatedDayFilter, choice_filter, text_filter
 from memories.admin.memory_writes import change_set_undo, report_restored, report_undone
-from memories.admin.object_actions import ObjectActionAdmin, object_action
+from memories.admin.object_actions import object_action
 from memories.database.batches import run_slices
-from memories.errors import Conflict, DomainError, NotFound
+from memories.errors import Conflict, DomainError
 from memories.models import ChangeSet, WriteOrigin
 from memories.number_words import counted, times
+from reviews.admin import many_reviews
 from reviews.admin.decisions import PERMISSION, DecisionAdmin
-from reviews.admin.many_reviews import (
-    CANCEL_REASON,
-    approve_reviews,
-    cancel_reviews,
-    reject_reviews,
-    review_again,
-    undo_reviews,
-)
 from reviews.models import ReviewRun
 from reviews.presenter import reason_words
 from reviews.schedule import review_session
 from reviews.selectors import review_model, turns_read
-from reviews.services import review_cancel
 from reviews.undo import review_undo_slices
 
 # A review that awaits approval may have approved writes already.
@@ -52,11 +44,11 @@ _FAILED = (*ReviewRun.FAILED, ReviewRun.State.CANCELLED)
 
 
 @admin.register(ReviewRun)
-class ReviewRunAdmin(SessionTitles, DecisionAdmin, ObjectActionAdmin, ReadOnlyAdmin):
+class ReviewRunAdmin(SessionTitles, DecisionAdmin, ReadOnlyAdmin):
     """Reviews, newest first."""
 
     audits_access = True
-    object_actions = ("undo", "put_back", "cancel", "again")
+    object_actions = ("undo", "put_back", "cancel", "again", "approve", "reject")
     list_display = (
         "state_badge", "session_title", "owner", "agent", "trigger", "writes_count", "why", "tokens", "scheduled",
     )  # fmt: skip
@@ -74,7 +66,13 @@ class ReviewRunAdmin(SessionTitles, DecisionAdmin, ObjectActionAdmin, ReadOnlyAd
     search_fields = ("session__title",)
     search_help_text = "The session's title, or the id of a review or a session"
     searched_ids = ("pk", "session_id")
-    actions = (approve_reviews, reject_reviews, undo_reviews, review_again, cancel_reviews)
+    actions = (
+        many_reviews.approve_reviews,
+        many_reviews.reject_reviews,
+        many_reviews.undo_reviews,
+        many_reviews.review_again,
+        many_reviews.cancel_reviews,
+    )
     change_form_template = "admin/reviews/reviewrun/change_form.html"
     fieldsets = (
         fieldset(
@@ -173,20 +171,15 @@ class ReviewRunAdmin(SessionTitles, DecisionAdmin, ObjectActionAdmin, ReadOnlyAd
     # A review that awaits approval is rejected instead.
     @object_action("Cancel", PERMISSION, look="danger", applies=lambda run: run.state in ReviewRun.OPEN)
     def cancel(self, request: HttpRequest, row: ReviewRun) -> None:
-        if not review_cancel(row, CANCEL_REASON, actor=staff_actor(request)):
-            raise Conflict("It had already finished.")
+        many_reviews.cancel(request, row)
         self.message_user(request, "Cancelled.")
-        action_record(request, ReviewRun, "Cancel.", [row])
 
     @object_action(
         "Review again", PERMISSION, applies=lambda run: run.session_id and run.state in _FAILED and not run.writes
     )
     def again(self, request: HttpRequest, row: ReviewRun) -> None:
-        if row.session is None:
-            raise NotFound("Its session was deleted.")
-        review_session(row.owner_id, row.session.pk)
+        many_reviews.again(request, row)
         self.message_user(request, "A new review is scheduled. It reads those turns too.")
-        action_record(request, ReviewRun, "Again.", [row])
 
     def get_urls(self) -> list[URLPattern]:
         now = path("now/<uuid:session_id>/", self.admin_site.admin_view(self.now_view), name="reviews_reviewrun_now")

@@ -49,7 +49,7 @@ async def consolidation_start(request: ApiRequest, body: ConsolidationIn) -> Sta
 def _preview(caller: Caller, body: ConsolidationIn) -> dict[str, Any]:
     name = _book_name(caller, body)
     book = book_named(caller.owner_id, name) or Book(owner_id=caller.owner_id, name=name)
-    return consolidation_preview(book, force=body.force).as_json()
+    return consolidation_preview(book, force=body.force)
 
 
 def _book_name(caller: Caller, body: ConsolidationIn) -> str:

@@ -43,6 +43,10 @@ class IngestMessage(Schema):
 
     role: Literal["system", "developer", "user", "assistant", "tool", "function"]
     content: MessageText | MessageParts | None = None
+    name: Annotated[
+        Annotated[str, StringConstraints(max_length=SHORT_LENGTH)] | None,
+        Field(description="Who wrote a user message. In a group chat, only the person's messages are their own words."),
+    ] = None
 
     def as_dialogue(self, where: str, *, leading: bool) -> dict[str, str] | None:
         """Return the message as role and text for a review, or None if it is not part of the dialogue. `where` names it
@@ -53,7 +57,9 @@ class IngestMessage(Schema):
         text = text_of(self.content)
         if self.role in {"tool", "function"} or (self.role in SYSTEM_ROLES and not leading):
             return {"role": "assistant", "content": tool_result_words(text)}
-        return {"role": self.role, "content": text} if self.role in {"user", "assistant"} and text.strip() else None
+        if self.role not in {"user", "assistant"} or not text.strip():
+            return None
+        return {"role": self.role, "content": text, **({"name": self.name} if self.name else {})}
 
 
 class IngestIn(

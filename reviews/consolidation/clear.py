@@ -5,7 +5,7 @@ again, and makes messages due again that had not been reviewed; open reviews are
 import hashlib
 import secrets
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 from uuid import UUID
@@ -111,8 +111,9 @@ def clear_confirmed(book: Book, code: str, *, actor: str) -> Slices[ClearResult]
     with transaction.atomic():
         changes, through = _clear_begin(book, source, change_set)
     yield
-    cleared = ClearResult(change_set=change_set.pk, contents=contents, changes=changes)
-    return (yield from _clear_rest(book, source, cleared, through))
+    if len(changes) == FIRST_BATCH:
+        yield from _clear_rest(book, source, change_set, changes, through)
+    return ClearResult(change_set=change_set.pk, contents=contents, changes=changes)
 
 
 def _clear_begin(book: Book, source: Source, change_set: ChangeSet) -> tuple[list[dict[str, Any]], int]:
@@ -140,12 +141,11 @@ def _clear_begin(book: Book, source: Source, change_set: ChangeSet) -> tuple[lis
     return changes, through
 
 
-def _clear_rest(book: Book, source: Source, cleared: ClearResult, through: int) -> Slices[ClearResult]:
-    """Delete the remaining memories up to the number `through`, a batch at a time."""
-    if len(cleared.changes) < FIRST_BATCH:
-        return cleared
-    changes = list(cleared.changes)
-    change_set = ChangeSet.objects.get(pk=cleared.change_set)
+def _clear_rest(
+    book: Book, source: Source, change_set: ChangeSet, changes: list[dict[str, Any]], through: int
+) -> Slices[None]:
+    """Delete the remaining memories up to the number `through`, a batch at a time, and add their changes to
+    `changes`."""
 
     def delete(size: int) -> int:
         with book_writing(book, source, change_set=change_set, silent=True) as writer:
@@ -157,7 +157,6 @@ def _clear_rest(book: Book, source: Source, cleared: ClearResult, through: int) 
         yield from in_batches(delete)
     finally:  # also if the client has disconnected
         book_changed(book, source, ())
-    return replace(cleared, changes=changes)
 
 
 def lock_cleared(root: ChangeSet) -> None:

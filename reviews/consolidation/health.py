@@ -40,11 +40,6 @@ def _facts(run: ConsolidationRun | None, obstacle: str) -> Facts:
     )
 
 
-def obstacle_of(book: Book) -> str:
-    """Return a sentence about why a book cannot be consolidated although consolidation is on, or ""."""
-    return BackgroundModels.now(book.name).obstacle(book.name) if consolidation_settings().enabled else ""
-
-
 def finished_text(run: ConsolidationRun) -> str:
     """Return one or two sentences about what a finished run did."""
     read, wrote = run.sessions_done - run.sessions_failed, counted(len(run.written), "document")

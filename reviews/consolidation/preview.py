@@ -1,7 +1,7 @@
 """A preview of a run: what it would read, and an estimate of its tokens and cost."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict
 from itertools import chain
 from typing import Any
 
@@ -18,7 +18,7 @@ from prompts.consolidation import extraction_messages, synthesis_messages
 from reviews.consolidation.conversation import read_record
 from reviews.consolidation.model_call import ANSWER_TOKENS, estimated_tokens
 from reviews.consolidation.selection import needs_synthesis, notes_in, sessions_of
-from reviews.consolidation.standing import Standing, standing_of
+from reviews.consolidation.standing import standing_of
 from reviews.models import ConsolidationState
 
 # The estimate for the notes on one session.
@@ -26,79 +26,61 @@ _NOTE_TOKENS = 500
 _Request = tuple[str, int]  # its model, and the tokens of the request and its answer
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Preview:
-    """What a run would read, and the estimate. `cost` is None if a model has no price. `obstacle` is set if no upstream
-    may be given the book, so that nothing would be read."""
-
-    book: str
-    enabled: bool
-    sessions: tuple[dict[str, Any], ...] = ()
-    synthesis: bool = False
-    requests: int = 0
-    tokens: int = 0
-    max_requests: int
-    max_tokens: int
-    cost: float | None = None
-    standing: Standing
-    obstacle: str = ""
-
-    def as_json(self) -> dict[str, Any]:
-        """Return the preview as the API shows it."""
-        return asdict(self) | {
-            "object": "consolidation_preview",
-            "sessions_total": len(self.sessions),
-            "obstacle": self.obstacle or None,
-            "text": self.text,
-        }
-
-    @property
-    def text(self) -> str:
-        """The preview in sentences, for the page and the command."""
-        if self.obstacle:
-            return f"A rebuild would read nothing. {self.obstacle}"
-        if not self.requests:
-            return f"A rebuild would read and write nothing. {self.standing.text}"
-        cost = f", about ${self.cost:.2f}" if self.cost is not None else ""
-        return (
-            f"A rebuild would read {counted(len(self.sessions), 'session')}: "
-            f"about {self.tokens:,} tokens{cost}. It stops at {self.max_tokens:,} tokens. "
-            f"Your edits to the documents are kept. {self.standing.text}"
-        )
+def consolidation_preview(book: Book, *, force: bool = False) -> dict[str, Any]:
+    """Return what a run requested now would do, as the API shows it (ConsolidationPreview). Writes nothing and calls no
+    model. `cost` is None if a model has no price; `obstacle` is why no upstream may be given the book, so that nothing
+    would be read."""
+    limits, models = consolidation_settings(), BackgroundModels.now(book.name)
+    obstacle, cost, sessions = models.obstacle(book.name), None, list[dict[str, Any]]()
+    requests: list[_Request] = []
+    if not obstacle:
+        for model, session in _sessions_read(book, limits, models, force=force):
+            sessions.append(session)
+            requests.append((model, session["tokens"]))
+        if _has_synthesis(book, reads=bool(sessions), force=force):
+            tokens = _synthesis_tokens(book, len(sessions), limits.synthesis_token_limit)
+            requests.append((models.of_book(book.name, "smol").model, tokens))
+        cost = _cost(requests, models.of_book(book.name, "default").model)
+    preview = {
+        "object": "consolidation_preview",
+        "book": book.name,
+        "enabled": limits.enabled,
+        "sessions": sessions,
+        "sessions_total": len(sessions),
+        "synthesis": len(requests) > len(sessions),
+        "requests": len(requests),
+        "tokens": sum(tokens for _, tokens in requests),
+        "max_requests": limits.max_requests_per_run,
+        "max_tokens": limits.max_tokens_per_run,
+        "cost": cost,
+        "obstacle": obstacle or None,
+        "standing": asdict(standing_of(book, force=force)),
+    }
+    return preview | {"text": _text(preview)}
 
 
-def consolidation_preview(book: Book, *, force: bool = False) -> Preview:
-    """Return what a run requested now would do. Writes nothing and calls no model."""
-    limits = consolidation_settings()
-    models = BackgroundModels.now(book.name)
-    nothing = Preview(
-        book=book.name,
-        enabled=limits.enabled,
-        max_requests=limits.max_requests_per_run,
-        max_tokens=limits.max_tokens_per_run,
-        standing=standing_of(book, force=force),
+def _text(preview: dict[str, Any]) -> str:
+    """Return the preview in sentences, for the page and the command."""
+    if preview["obstacle"]:
+        return f"A rebuild would read nothing. {preview['obstacle']}"
+    standing = preview["standing"]["text"]
+    if not preview["requests"]:
+        return f"A rebuild would read and write nothing. {standing}"
+    cost = f", about ${preview['cost']:.2f}" if preview["cost"] is not None else ""
+    return (
+        f"A rebuild would read {counted(preview['sessions_total'], 'session')}: "
+        f"about {preview['tokens']:,} tokens{cost}. It stops at {preview['max_tokens']:,} tokens. "
+        f"Your edits to the documents are kept. {standing}"
     )
-    if obstacle := models.obstacle(book.name):
-        return replace(nothing, obstacle=obstacle)
-    sessions = _sessions_read(book, limits, models, force=force)
-    requests = [(model, session["tokens"]) for model, session in sessions]
+
+
+def _has_synthesis(book: Book, *, reads: bool, force: bool) -> bool:
+    """Return True if the run would write the documents: something changed, and there is something to write from."""
     state = ConsolidationState.objects.filter(book=book).first()
     versions = versions_of(live_artifacts(book.owner_id, book.pk))
-    changed = bool(sessions) or needs_synthesis(state, versions)
     # Without notes, the documents are rewritten only if notes were forgotten.
-    sources = bool(sessions) or notes_in(book).exists() or bool(state and state.from_notes and versions)
-    due = (force or changed) and sources
-    if due:
-        tokens = _synthesis_tokens(book, len(sessions), limits.synthesis_token_limit)
-        requests.append((models.of_book(book.name, "smol").model, tokens))
-    return replace(
-        nothing,
-        sessions=tuple(session for _, session in sessions),
-        synthesis=due,
-        requests=len(requests),
-        tokens=sum(tokens for _, tokens in requests),
-        cost=_cost(requests, models.of_book(book.name, "default").model),
-    )
+    sources = reads or notes_in(book).exists() or bool(state and state.from_notes and versions)
+    return sources and (force or reads or needs_synthesis(state, versions))
 
 
 def _sessions_read(

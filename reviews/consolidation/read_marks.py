@@ -70,10 +70,8 @@ def marks_undo(root: ChangeSet, *, undo: bool) -> None:
     rows = list(extractions_of_clear(root).select_related("session"))
     if undo:
         rows = [row for row in rows if str(root.pk) not in _undone(row)]
-        _take_out([row for row in rows if row.cleared_by != root.pk], str(root.pk))
-        _return_positions([row for row in rows if row.cleared_by == root.pk])
-        for row in rows:
-            row.before_clear = {**(row.before_clear or {}), "undone": [*_undone(row), str(root.pk)]}
+        sessions = [row.session for row in rows if _unmark(row, str(root.pk))]
+        Session.objects.bulk_update(sessions, ["reviewed_through", "turns_since_memory_review"], batch_size=_BATCH)
     else:
         reviewed = mark_reviewed(Session.objects.filter(pk__in=[row.session_id for row in rows]))
         _mark_cleared(rows, reviewed, root.book_id, root.pk)
@@ -83,71 +81,63 @@ def marks_undo(root: ChangeSet, *, undo: bool) -> None:
 def _mark_cleared(
     rows: Iterable[Extraction], reviewed: Mapping[UUID, Session], book_id: UUID, change_set: UUID
 ) -> None:
-    """Mark extractions as cleared and move them to the end of their sessions. Notes of another book, which the
-    session's agent had before, stay valid there.
-
-    `before_clear` keeps what an undo restores: the position of each and, from `reviewed`, the review position of its
-    session. Its `cleared` holds the same for each earlier clear (or forgetting) that is in effect: when, by what, and
-    what was before it. Its `undone` names those that are not."""
+    """Mark extractions as cleared and move them to the end of their sessions. An undo restores the position of each
+    and, from `reviewed`, the review position of its session. Notes of another book, which the session's agent had
+    before, stay valid there."""
     now = timezone.now()
     for row in rows:
-        before = row.before_clear or {}
-        earlier = _earlier(row)
-        if (row.cleared_at or row.cleared_by) and str(row.cleared_by) not in _undone(row):
-            at = row.cleared_at and row.cleared_at.isoformat()
-            earlier.append([at, str(row.cleared_by), {name: before[name] for name in _RESTORED if name in before}])
-        undone = [clear for clear in _undone(row) if clear != str(change_set)]
-        row.before_clear = {name: getattr(row, name) for name in _POSITION_FIELDS}
-        row.before_clear |= {"cleared": earlier, "undone": undone}
+        clears, saved = _clears(row), {name: getattr(row, name) for name in _POSITION_FIELDS}
         if row.state == Extraction.State.QUEUED:  # the clear ends its run
-            row.before_clear["state"] = Extraction.State.PASSED
+            saved["state"] = Extraction.State.PASSED
         if session := reviewed.get(row.session_id):
-            row.before_clear["reviewed"] = [session.reviewed_through, session.turns_since_memory_review]
+            saved["reviewed"] = [session.reviewed_through, session.turns_since_memory_review]
+        at = now if row.book_id == book_id else row.cleared_at
+        clears.append([at and at.isoformat(), str(change_set), saved])
         row.state = Extraction.State.PASSED
         row.through_seq = row.floor_seq = row.session.message_seq
-        row.cleared_by = change_set
-        if row.book_id == book_id:
-            row.cleared_at = now
+        _keep(row, clears, [clear for clear in _undone(row) if clear != str(change_set)])
 
 
-def _return_positions(rows: Iterable[Extraction]) -> None:
-    """Restore the positions of extractions before their latest clear, and the review positions of their sessions,
-    except of those that were reviewed beyond the last message of the clear. The caller has locked the sessions and
-    saves the rows."""
-    changed = []
-    for row in rows:
-        before, session, earlier = row.before_clear or {}, row.session, _earlier(row)
-        if before.get("reviewed") and session.reviewed_through == row.floor_seq:
-            session.reviewed_through, turns = before["reviewed"]
-            session.turns_since_memory_review = min(session.turns, session.turns_since_memory_review + turns)
-            changed.append(session)
-        for name in _POSITION_FIELDS:
-            setattr(row, name, before.get(name, getattr(row, name)))
-        row.cleared_at, row.before_clear = None, {"undone": _undone(row)}
-        if earlier:  # stays in effect
-            at, by, saved = earlier.pop()
-            row.cleared_at, row.cleared_by = at and datetime.fromisoformat(at), parse_uuid(by)
-            row.before_clear |= {**saved, "cleared": earlier}
-    Session.objects.bulk_update(changed, ["reviewed_through", "turns_since_memory_review"], batch_size=_BATCH)
-
-
-def _take_out(rows: Iterable[Extraction], clear: str) -> None:
-    """Take a clear out of those that later ones leave in effect: an undo of the next one restores what was before
-    this."""
-    for row in rows:
-        row.before_clear = {**(row.before_clear or {}), "cleared": _earlier(row)}
-        earlier = row.before_clear["cleared"]
-        place = next(number for number, (_, by, _) in enumerate(earlier) if by == clear)
-        *_, saved = earlier.pop(place)
-        later = earlier[place][2] if place < len(earlier) else row.before_clear
+def _unmark(row: Extraction, clear: str) -> bool:
+    """Take a clear out of those in effect. After the latest one, restore the position before it and the session's
+    review position, unless the session was reviewed beyond the clear; after another one, the undo of the next does so.
+    Return True if the session was changed."""
+    clears, session = _clears(row), row.session
+    place = next(number for number, (_, by, _) in enumerate(clears) if by == clear)
+    *_, saved = clears.pop(place)
+    if place < len(clears):
+        later = clears[place][2]
         if "reviewed" in saved and "reviewed" in later:
             saved["reviewed"][1] += later["reviewed"][1]
         later.update(saved)
+        changes_session = False
+    else:
+        changes_session = "reviewed" in saved and session.reviewed_through == row.floor_seq
+        if changes_session:
+            session.reviewed_through, turns = saved["reviewed"]
+            session.turns_since_memory_review = min(session.turns, session.turns_since_memory_review + turns)
+        for name in _POSITION_FIELDS:
+            setattr(row, name, saved.get(name, getattr(row, name)))
+    _keep(row, clears, [*_undone(row), clear])
+    return changes_session
 
 
-def _earlier(row: Extraction) -> list[list[Any]]:
-    """Return the earlier clears in effect. Old rows do not say what was before them."""
-    return [[*clear, {}][:3] for clear in (row.before_clear or {}).get("cleared", ())]
+def _clears(row: Extraction) -> list[list[Any]]:
+    """Return the clears and forgettings in effect, oldest first: when, by what, and what was before it. Old rows do not
+    say what was before earlier ones."""
+    before = row.before_clear or {}
+    clears = [[*clear, {}][:3] for clear in before.get("cleared", ())]
+    if (row.cleared_at or row.cleared_by) and str(row.cleared_by) not in _undone(row):
+        saved = {name: before[name] for name in _RESTORED if name in before}
+        clears.append([row.cleared_at and row.cleared_at.isoformat(), str(row.cleared_by), saved])
+    return clears
+
+
+def _keep(row: Extraction, clears: list[list[Any]], undone: list[str]) -> None:
+    """Set the clears in effect, and the ids of those that were undone. The caller saves the row."""
+    *earlier, (at, by, saved) = clears or [[None, None, {}]]
+    row.cleared_at, row.cleared_by = at and datetime.fromisoformat(at), parse_uuid(by)
+    row.before_clear = {**saved, "cleared": earlier, "undone": undone}
 
 
 def _undone(row: Extraction) -> list[str]:

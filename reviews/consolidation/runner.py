@@ -4,10 +4,9 @@ it."""
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine
+from functools import partial
 from typing import Any
 from uuid import UUID
-
-from django.utils import timezone
 
 from gateway.jobs import LeaseLost, lease_release, work_while_held
 from memories.database.access import in_thread, overloaded
@@ -28,68 +27,53 @@ def execute(run_id: UUID, run_async: Callable[[Coroutine[Any, Any, None]], None]
     claim = runs.claim(run_id)
     if claim is None:
         return
-    job = Job(claim)
     try:
-        run_async(job.work())
+        run_async(work(claim))
     except Exception as error:  # noqa: BLE001 - _end logs it and ends the run
-        _end(job.claim, _main_error(error))
+        _end(claim, _main_error(error))
 
 
-class Job:
-    """The phases of one slice. `claim` is exchanged when the run advances to the next phase."""
+async def work(claim: ConsolidationClaim) -> None:
+    """Work until the slice is over. Raises the error that ended it, or LeaseLost."""
+    renew = partial(in_thread, runs.heartbeat, claim)
+    await work_while_held(_phases(claim), renew, seconds=claim.limits.lease_seconds)
 
-    def __init__(self, claim: ConsolidationClaim) -> None:
-        self.claim = claim
-        self._moving = asyncio.Lock()  # no heartbeat while the leases are exchanged
 
-    async def work(self) -> None:
-        """Work until the slice is over. Raises the error that ended it, or LeaseLost."""
-        await work_while_held(self._phases(), self._renew, seconds=self.claim.limits.lease_seconds)
+async def _phases(claim: ConsolidationClaim) -> None:
+    if claim.run.phase == Phase.EXTRACTION:
+        until = asyncio.get_running_loop().time() + runs.SLICE_SECONDS
+        result = await extract(claim, until=until)
+        if not await in_thread(_leave_extraction, claim, result):
+            return
+    try:
+        await synthesize(claim)
+    except QuotaExceeded as reached:
+        await in_thread(_end_at_quota, claim, reached.scope)
+    except RateLimited as error:
+        await in_thread(runs.pause, claim, claim.after_rest(error), error)
 
-    async def _renew(self) -> bool:
-        async with self._moving:
-            return await in_thread(runs.heartbeat, self.claim)
 
-    async def _phases(self) -> None:
-        if self.claim.run.phase == Phase.EXTRACTION:
-            until = asyncio.get_running_loop().time() + runs.SLICE_SECONDS
-            result = await extract(self.claim, until=until)
-            async with self._moving:
-                if not await in_thread(self._leave_extraction, result):
-                    return
-        try:
-            await synthesize(self.claim)
-        except QuotaExceeded as reached:
-            await in_thread(self._end_at_quota, reached.scope)
-        except RateLimited as error:
-            await in_thread(runs.pause, self.claim, self.claim.after_rest(error), error)
+def _leave_extraction(claim: ConsolidationClaim, result: ExtractionResult) -> bool:
+    """Pause the run, or advance it to synthesis and return True."""
+    if result.quota == "day":
+        _end_at_quota(claim, "day")
+        return False
+    if result.resume_at is not None:
+        runs.pause(claim, result.resume_at, result.error)
+        return False
+    runs.advance(claim, ceiling=result.quota)
+    return True
 
-    def _leave_extraction(self, result: ExtractionResult) -> bool:
-        """Pause the run, or advance it to synthesis and return True."""
-        if result.quota == "day":
-            self._end_at_quota("day")
-            return False
-        if result.resume_at is not None:
-            runs.pause(self.claim, result.resume_at, result.error)
-            return False
-        if result.quota:
-            self.claim.row.update(ceiling=result.quota)
-        advanced = runs.advance(self.claim)
-        if advanced is None:
-            runs.pause(self.claim, timezone.now())
-            return False
-        self.claim = advanced
-        return True
 
-    def _end_at_quota(self, scope: str) -> None:
-        """Pause the run until tomorrow if the day's quota is used up, or end it if its own is."""
-        if scope == "day":
-            error = RunOutOfQuota("Today's requests or tokens are used up; it resumes tomorrow.")
-            runs.pause(self.claim, tomorrow(), error)
-        else:
-            self.claim.row.update(ceiling="run")
-            error = RunOutOfQuota("The run's requests or tokens were used up before the documents were done.")
-            runs.fail(self.claim, error)
+def _end_at_quota(claim: ConsolidationClaim, scope: str) -> None:
+    """Pause the run until tomorrow if the day's quota is used up, or end it if its own is."""
+    if scope == "day":
+        error = RunOutOfQuota("Today's requests or tokens are used up; it resumes tomorrow.")
+        runs.pause(claim, tomorrow(), error)
+    else:
+        claim.row.update(ceiling="run")
+        error = RunOutOfQuota("The run's requests or tokens were used up before the documents were done.")
+        runs.fail(claim, error)
 
 
 def _end(claim: ConsolidationClaim, error: BaseException) -> None:

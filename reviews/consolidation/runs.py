@@ -1,9 +1,9 @@
 """State transitions of consolidation runs: claim, advance, pause and end (requests.py creates them). A claim holds the
-lease of a book's phase, and every transaction that writes checks it again (`lock_claimed`). Attempts are counted here,
-not by the queue."""
+lease of a book, and every transaction that writes checks it again (`lock_claimed`). Attempts are counted here, not by
+the queue."""
 
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -25,6 +25,7 @@ from memories.messaging.outbox import notify
 from memories.models import Book, Lease, Notification
 from memories.selectors import of_active_accounts
 from memories.services import books_lock
+from reviews.claiming import due_run
 from reviews.consolidation.health import finished_text
 from reviews.consolidation.quotas import Meter
 from reviews.consolidation.standing import standing_of
@@ -47,7 +48,7 @@ _BATCH = 100
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsolidationClaim:
-    """A run that this worker holds in one phase, the settings for it, and its usage."""
+    """A run that this worker holds, the settings for it, and its usage."""
 
     run: ConsolidationRun
     token: UUID
@@ -56,7 +57,7 @@ class ConsolidationClaim:
 
     @property
     def lease(self) -> str:
-        return lease_name(self.run.book_id, self.run.phase)
+        return lease_name(self.run.book_id)
 
     @property
     def row(self) -> "QuerySet[ConsolidationRun]":
@@ -68,9 +69,9 @@ class ConsolidationClaim:
         return timezone.now() + timedelta(seconds=jobs.retry_pause(error, least=self.limits.retry_seconds))
 
 
-def lease_name(book_id: UUID, phase: str) -> str:
-    """Return the name of the lease of a book and phase."""
-    return f"{_LEASES}{book_id}:{phase}"
+def lease_name(book_id: UUID) -> str:
+    """Return the name of the lease of a book."""
+    return f"{_LEASES}{book_id}"
 
 
 def lease_holder() -> str:
@@ -103,7 +104,7 @@ def enqueue(run_id: UUID) -> None:
 
 
 def claim(run_id: UUID) -> ConsolidationClaim | None:
-    """Claim a run's current phase. Returns None, and logs why, if it cannot be claimed now."""
+    """Claim a run. Returns None, and logs why, if it cannot be claimed now."""
     try:
         return _claim(run_id)
     except NotClaimed as reason:
@@ -114,18 +115,9 @@ def claim(run_id: UUID) -> ConsolidationClaim | None:
 def _claim(run_id: UUID) -> ConsolidationClaim:
     limits = consolidation_settings()
     now = timezone.now()
-    run = ConsolidationRun.objects.filter(pk=run_id).first()
-    if run is None:
-        raise NotClaimed("unknown")
-    if run.state not in ConsolidationRun.OPEN:
-        raise NotClaimed("over", state=run.state)
-    if run.not_before > now:
-        raise NotClaimed("not_due", not_before=run.not_before.isoformat())
-    if not ConsolidationRun.objects.filter(of_active_accounts(), pk=run.pk).exists():
-        raise NotClaimed("account_inactive")
+    run = due_run(ConsolidationRun.objects.filter(pk=run_id).first(), ConsolidationRun.OPEN, "over")
     with transaction.atomic():
-        name = lease_name(run.book_id, run.phase)
-        token = jobs.lease_take(name, seconds=limits.lease_seconds, holder=lease_holder())
+        token = jobs.lease_take(lease_name(run.book_id), seconds=limits.lease_seconds, holder=lease_holder())
         if token is None:
             raise NotClaimed("lease_held", phase=run.phase)
         rows = ConsolidationRun.objects.filter(pk=run_id, state__in=ConsolidationRun.OPEN, phase=run.phase)
@@ -180,18 +172,11 @@ def heartbeat(claim: ConsolidationClaim) -> bool:
 
 
 @transaction.atomic
-def advance(claim: ConsolidationClaim) -> ConsolidationClaim | None:
-    """Move a run from extraction to synthesis and exchange the leases, in one transaction. Returns None if the lease
-    of the synthesis is taken."""
+def advance(claim: ConsolidationClaim, *, ceiling: str = "") -> None:
+    """Move a run from extraction to synthesis; `ceiling` is the limit that ended the extraction early."""
     lock_claimed(claim)
-    next_lease = lease_name(claim.run.book_id, Phase.SYNTHESIS)
-    token = jobs.lease_take(next_lease, seconds=claim.limits.lease_seconds, holder=lease_holder())
-    if token is None:
-        return None
-    claim.row.update(phase=Phase.SYNTHESIS, attempts=0)
-    jobs.lease_release(claim.lease, claim.token)
-    run = claim.row.select_related("book").get()
-    return replace(claim, run=run, token=token)
+    claim.row.update(phase=Phase.SYNTHESIS, attempts=0, ceiling=ceiling)
+    claim.run.phase = Phase.SYNTHESIS
 
 
 def pause(claim: ConsolidationClaim, until: datetime, error: DomainError | None = None) -> None:
@@ -255,7 +240,7 @@ def recover() -> int:
     now, limits = timezone.now(), consolidation_settings()
     _leases_free()
     for run in ConsolidationRun.objects.filter(state=State.RUNNING)[:_BATCH]:
-        if not jobs.lease_is_held(lease_name(run.book_id, run.phase), seconds=limits.lease_seconds):
+        if not jobs.lease_is_held(lease_name(run.book_id), seconds=limits.lease_seconds):
             unchanged = ConsolidationRun.objects.filter(pk=run.pk, state=State.RUNNING, phase=run.phase)
             unchanged.update(state=State.SCHEDULED, enqueued_at=None)
     due = ConsolidationRun.objects.filter(state__in=(State.SCHEDULED, State.PAUSED), not_before__lte=now)

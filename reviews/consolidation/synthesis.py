@@ -73,16 +73,10 @@ async def synthesize(claim: ConsolidationClaim) -> None:
     try:
         output = await _write(claim, sources)
         await in_thread(_apply, claim, sources, output)
-    except SourcesChanged:
-        changed = AnswerUnusable("A document or a note was changed meanwhile; it is read again.")
-        await in_thread(_retry, claim, changed, timedelta())
     except RateLimited:
         raise
     except DomainError as error:
-        if is_permanent(error):
-            await in_thread(fail, claim, error)
-            return
-        await in_thread(_retry, claim, error, None)
+        await in_thread(fail if is_permanent(error) else _retry, claim, error)
 
 
 def read_sources(claim: ConsolidationClaim) -> Sources | None:
@@ -209,7 +203,7 @@ def _apply(claim: ConsolidationClaim, sources: Sources, output: SynthesisAnswer)
     state = ConsolidationState.objects.select_for_update().get(book_id=run.book_id)
     current = live_artifacts(run.owner_id, run.book_id).select_for_update()
     if state.changes != sources.changes or versions_of(current) != sources.versions:
-        raise SourcesChanged
+        raise SourcesChanged("A document or a note was changed meanwhile; it is read again.")
     source = Source(actor=ACTOR, origin=WriteOrigin.CONSOLIDATION, kind=ChangeSet.Kind.SYSTEM)
     with book_writing(claim.run.book, source) as writer:
         replaced: ReplaceResult = artifacts_replace(writer, output.documents)
@@ -237,13 +231,13 @@ def _finish_unchanged(claim: ConsolidationClaim) -> None:
     finish(claim, error=None)
 
 
-def _retry(claim: ConsolidationClaim, error: DomainError, delay: timedelta | None) -> None:
-    """Count a failed attempt and pause the run for `delay`, by default a growing one; fail it after the last one."""
+def _retry(claim: ConsolidationClaim, error: DomainError) -> None:
+    """Count a failed attempt and pause the run, longer each time, or fail it after the last one. Changed sources are
+    read again at once."""
     claim.row.update(failures=F("failures") + 1)
     failures = claim.row.values_list("failures", flat=True).get()
     if failures > claim.limits.max_retries:
         fail(claim, error)
         return
-    if delay is None:
-        delay = retry_pause(failures, claim.limits.retry_seconds)
-    pause(claim, timezone.now() + delay, error)
+    delay = retry_pause(failures, claim.limits.retry_seconds)
+    pause(claim, timezone.now() + (timedelta() if isinstance(error, SourcesChanged) else delay), error)

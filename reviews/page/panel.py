@@ -11,7 +11,7 @@ from memories.artifacts.store import artifact_usage, live_artifacts
 from memories.models import Artifact, ArtifactUsage, Book, WriteOrigin
 from memories.number_words import times
 from memories.viewers import Viewer
-from reviews.consolidation.health import finished_text, obstacle_of
+from reviews.consolidation.health import finished_text
 from reviews.consolidation.model_call import ANSWER_TOKENS
 from reviews.consolidation.standing import standing_of
 from reviews.models import ConsolidationRun
@@ -26,26 +26,22 @@ def panel_of(viewer: Viewer, name: str) -> dict[str, Any]:
     read; `said`, how the last run ended or why the open one is paused; `obstacle`, why no run can begin."""
     limits = consolidation_settings()
     books = {book.name: book for book in Book.objects.filter(owner_id=viewer.owner.pk).order_by("name")}
-    names = sorted(books or {name})
     hours = limits.min_rollout_idle_hours
     idle = f" for {hours:g} hour{'' if hours == 1 else 's'}" if hours else ""
+    panel = {"book": name, "books": sorted(books or {name}), "enabled": limits.enabled, "idle": idle}
     book = books.get(name)
     if book is None:
-        return {"book": name, "books": names, "enabled": limits.enabled, "idle": idle}
+        return panel
     runs = ConsolidationRun.objects.filter(owner_id=viewer.owner.pk, book=book).select_related("book__owner")
     run = runs.order_by("-id").first()
     is_open = run is not None and run.state in ConsolidationRun.OPEN
-    return {
-        "book": name,
-        "books": names,
-        "enabled": limits.enabled,
-        "idle": idle,
+    return panel | {
         "run": run,
         "open": is_open,
         "steps": _steps(run) if run and is_open else (),
         "quotas": _quotas(run, limits) if run and is_open else (),
         "said": _outcome_text(run, viewer) if run else "",
-        "obstacle": obstacle_of(book),
+        "obstacle": BackgroundModels.now(name).obstacle(name) if limits.enabled else "",
         "documents": _documents(viewer, book),
     }
 

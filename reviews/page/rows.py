@@ -3,7 +3,7 @@ of rows."""
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
@@ -22,7 +22,7 @@ from memories.viewers import Viewer
 from reviews.models import ReviewRun
 from reviews.presenter import ShownWrite, about_words, by_staff, reason_words
 from reviews.selectors import turns_read
-from reviews.writes import ReviewWrite, WriteState
+from reviews.writes import ReviewWrite, WriteState, applied
 
 State = ReviewRun.State
 Undos = Mapping[int, ChangeSet]
@@ -109,12 +109,15 @@ def _newest_undos(owner_id: UUID, sets: Sequence[UUID]) -> dict[UUID, Undos]:
 def _row(
     review: ReviewRun, viewer: Viewer, *, session: Session | None, turns: Turns | None, undos: Undos
 ) -> dict[str, Any]:
-    changes = [_change(write) for write in review.writes if write.state not in _HIDDEN]
-    applied = [change for change in changes if change.write.state == "applied"]
-    restorable = _restorable(review, changes, undos)
-    changes = changes if restorable else _with_single_actions(changes, undos, viewer)
-    newest = max(undos.values(), key=lambda undo: undo.pk, default=None)
     state = State(review.state)
+    writes = [write for write in review.writes if write.state not in _HIDDEN]
+    undone = {w.index: undos[w.number] for w in writes if w.state == WriteState.UNDONE and w.number in undos}
+    undoing = {undo.pk for undo in undone.values()}
+    # If a single change set undid all writes, it is restored as a whole.
+    restorable = undoing.pop() if state == State.UNDONE and len(undoing) == 1 else None
+    single = {} if restorable else _single_actions(writes, undone, viewer)
+    changes = [_change(write, **single.get(write.index, {})) for write in writes]
+    newest = max(undos.values(), key=lambda undo: undo.pk, default=None)
     rejected = state == State.CANCELLED and (review.error or {}).get("code") == "rejected"
     looks = [f"{change.write.state}{change.write.times or ''}" for change in changes]
     return {
@@ -128,7 +131,7 @@ def _row(
         "outcome": _outcome(review, viewer),
         "changes": [change for change in changes if not change.write.waiting],
         "waiting": [change for change in changes if change.write.waiting],
-        "undo": _action_words("Undo", len(applied)) if applied and review.change_set else "",
+        "undo": _action_words("Undo", len(applied(writes))) if applied(writes) and review.change_set else "",
         "restorable": restorable,
         "undone": _undone_words(newest, viewer) if restorable and newest else "",
         "later": [c.write.index for c in changes if c.write.pending and not c.write.waiting and not review.orphaned],
@@ -137,43 +140,35 @@ def _row(
     }
 
 
-def _change(write: ReviewWrite) -> TimelineWrite:
-    note = _NOTES.get(write.state, "")
+def _change(write: ReviewWrite, *, note: str = "", **single: Any) -> TimelineWrite:
+    """Return a write as a row shows it. The keyword arguments are its entry in `_single_actions`."""
     if write.edited and write.state == WriteState.APPLIED:
         note = "edited by an administrator" if by_staff(write.edited_by) else "edited by you"
     return TimelineWrite(
         write=write,
         about=about_words(write, _TARGETS),
         struck=write.state in _STRUCK or write.action == "delete",
-        note=note,
+        note=note or _NOTES.get(write.state, ""),
+        **single,
     )
 
 
-def _restorable(review: ReviewRun, changes: Sequence[TimelineWrite], undos: Undos) -> UUID | None:
-    """Return the change set that undid all writes of the review; None unless a single one did."""
-    if review.state != State.UNDONE:
-        return None
-    change_sets = {undos[c.write.number].pk for c in changes if c.write.state == "undone" and c.write.number in undos}
-    return change_sets.pop() if len(change_sets) == 1 else None
-
-
-def _with_single_actions(changes: Sequence[TimelineWrite], undos: Undos, viewer: Viewer) -> list[TimelineWrite]:
-    """Return the changes with the undo or restore that each can have by itself. Writes that were undone together are
-    restored together, by a button at the first of them."""
-    is_one_of_several = sum(change.write.state == "applied" for change in changes) > 1
-    undone_together = Counter(
-        undos[c.write.number].pk for c in changes if c.write.state == "undone" and c.write.number in undos
-    )
-    result: list[TimelineWrite] = []
-    for change in changes:
-        undo = undos.get(change.write.number) if change.write.state == "undone" else None
-        if undo is None:
-            result.append(replace(change, alone=is_one_of_several and change.write.state == "applied"))
-            continue
-        words = _action_words("Restore", undone_together.pop(undo.pk, 0))
-        offered = undo.pk if undo.pk not in {c.restorable for c in result} else None
-        result.append(replace(change, restorable=offered, back_words=words, note=_undone_words(undo, viewer)))
-    return result
+def _single_actions(
+    writes: Sequence[ReviewWrite], undone: Mapping[int, ChangeSet], viewer: Viewer
+) -> dict[int, dict[str, Any]]:
+    """Return the undo or restore that each write can have by itself, by its index. `undone` has the undos of writes by
+    index. Writes that were undone together are restored together, by a button at the first of them."""
+    in_effect = applied(writes)
+    actions: dict[int, dict[str, Any]] = {write.index: {"alone": len(in_effect) > 1} for write in in_effect}
+    together = Counter(undo.pk for undo in undone.values())
+    for index, undo in undone.items():
+        number = together.pop(undo.pk, 0)
+        actions[index] = {
+            "restorable": undo.pk if number else None,
+            "back_words": _action_words("Restore", number),
+            "note": _undone_words(undo, viewer),
+        }
+    return actions
 
 
 def _action_words(verb: str, number: int) -> str:

@@ -16,7 +16,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from scanning.sentences import LETTERS, PLAIN, Sentence
+from scanning.sentences import ADDRESS, LETTERS, PLAIN, Sentence
 from scanning.words import BIT, UNSPACED
 
 Numbers = NDArray[np.int64]
@@ -38,9 +38,7 @@ _RUN_LENGTHS: Final = (3, 4, 5)
 """Lengths of runs of letters. A run may begin or end with the gap between two words, but not cross it."""
 
 _TOKEN: Final = re.compile(
-    rf"{PLAIN}"
-    r"|(?P<url>(?:[a-z][a-z0-9+.\-]{1,10}://|www\.)[^\s<>\"'`)\]，。]{2,})"
-    r"|(?P<email>[\w.+\-]{1,64}@[\w\-]{1,63}(?:\.[\w\-]{1,63}){0,5})"
+    rf"{PLAIN}|{ADDRESS}"
     r"|(?P<host>(?<![\w.])(?:[a-z0-9\-]{1,40}\.){1,4}[a-z]{2,12}(?:/[^\s<>\"'`)\]，。]{0,200})?)"
     rf"|(?P<run>{UNSPACED.pattern})"
     rf"|(?P<word>{LETTERS}(?:['’]{LETTERS})*)"

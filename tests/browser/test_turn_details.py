@@ -9,7 +9,7 @@ from playwright.sync_api import Page, expect
 from gateway.models import Run
 from memories.errors import UpstreamError
 from tests.browser.axe import findings_light_and_dark
-from tests.browser.conftest import Visitor
+from tests.browser.conftest import NewVisitor, Visitor
 from tests.browser.page_actions import ask, expect_status, hold_back, send
 from tests.browser.puppet_model import PuppetModel
 
@@ -129,7 +129,8 @@ def test_the_details_show_the_tokens(chat: Page, puppet: PuppetModel) -> None:
     expect(chat.locator(".pairs")).to_contain_text("8,008 tokens: 8,000 read, 8 written")
 
 
-def test_a_long_wait_and_an_empty_answer_are_explained(chat: Page, puppet: PuppetModel) -> None:
+def test_a_long_wait_and_an_empty_answer_are_explained(visitor: NewVisitor, puppet: PuppetModel) -> None:
+    chat = visitor("alice", alone=True).open("/")
     chat.clock.install()
     send(chat, "hello")
     working = chat.locator("[data-working]")

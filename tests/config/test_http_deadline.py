@@ -11,7 +11,7 @@ from uvicorn.server import ServerState
 
 from config.serving import http_deadline
 from config.serving.http_deadline import HEAD_BYTES, DeadlineProtocol
-from tests.config.raw_server import TEST_SECONDS, Address, raw_server, wait_until_closed
+from tests.config.raw_server import TEST_SECONDS, Address, raw_server, read_to_end, wait_until_closed
 from tests.waiting import eventually_async
 
 
@@ -186,12 +186,12 @@ async def test_a_connection_being_answered_does_not_count_as_waiting(monkeypatch
 @pytest.mark.parametrize("pieces", [500, 1], ids=["under way", "complete"])
 async def test_a_client_that_reads_nothing_is_cut_off(pieces: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(http_deadline, "UNREAD_SECONDS", 0.2)
-    sent, size = asyncio.Event(), 10_000_000
+    sent, piece = asyncio.Event(), b"x" * 10_000_000
 
     async def send_large_answer(scope: Any, receive: Any, send: Any) -> None:
         await send({"type": "http.response.start", "status": 200, "headers": []})
         for left in reversed(range(pieces)):
-            await send({"type": "http.response.body", "body": b"x" * size, "more_body": left > 0})
+            await send({"type": "http.response.body", "body": piece, "more_body": left > 0})
         sent.set()
 
     async with raw_server(send_large_answer) as address:
@@ -207,7 +207,7 @@ async def is_cut_off(reader: asyncio.StreamReader) -> bool:
     await asyncio.sleep(0.5)
     try:
         async with asyncio.timeout(TEST_SECONDS):
-            return len(await reader.read()) < 10_000_000
+            return await read_to_end(reader) < 10_000_000
     except ConnectionError:
         return True
 

@@ -1,4 +1,5 @@
-"""Files and folders are accessible only to Daybook's own user, whatever the umask."""
+"""Files and folders are accessible only to Daybook's own user, whatever the umask. tests/e2e/test_up.py checks those of
+a first start."""
 
 import logging
 import shutil
@@ -7,16 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from config.databases import database
+from config.environment import load_environment
 from config.permissions import tighten
 from tests import warm_process
-from tests.e2e.running import MANAGE, START_SECONDS, environment
+from tests.e2e.running import MANAGE, START_SECONDS, environment, open_paths
 from tests.migrated import migrated_file
-
-
-def open_paths(folder: Path) -> list[str]:
-    """Return the folder and the paths in it to which group or others have any permission."""
-    paths = [folder, *folder.rglob("*")]
-    return [str(path) for path in paths if stat.S_IMODE(path.stat().st_mode) & 0o077]
 
 
 def run_with_umask(home: Path, umask: int, *arguments: str) -> str:
@@ -26,16 +23,7 @@ def run_with_umask(home: Path, umask: int, *arguments: str) -> str:
     return done.stderr
 
 
-def test_everything_that_a_start_creates_is_private(tmp_path: Path) -> None:
-    home, out = tmp_path / "home", tmp_path / "out.jsonl"
-    run_with_umask(home, 0, "prepare")
-    assert (home / "daybook.sqlite3").exists()
-    assert open_paths(home) == []
-    run_with_umask(home, 0, "memories", "export", "--owner", "admin", str(out))
-    assert stat.S_IMODE(out.stat().st_mode) == 0o600
-
-
-def test_an_older_versions_readable_home_is_made_private_and_logged(tmp_path: Path) -> None:
+def test_an_older_versions_readable_home_is_made_private_and_logged_and_an_export_is_private(tmp_path: Path) -> None:
     home = tmp_path / "home"
     (home / "backups").mkdir(parents=True)
     shutil.copyfile(migrated_file(), home / "daybook.sqlite3")
@@ -47,6 +35,9 @@ def test_an_older_versions_readable_home_is_made_private_and_logged(tmp_path: Pa
     log = run_with_umask(home, 0, "prepare")
     assert open_paths(home) == []
     assert "could be read by others" in log
+    out = tmp_path / "out.jsonl"
+    run_with_umask(home, 0, "memories", "export", "--owner", "admin", str(out))
+    assert stat.S_IMODE(out.stat().st_mode) == 0o600
 
 
 def test_other_files_in_the_home_are_left_alone(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -71,3 +62,13 @@ def test_a_single_path_that_is_made_private_is_counted_as_one(tmp_path: Path, ca
     with caplog.at_level(logging.WARNING, "daybook.permissions"):
         assert tighten(tmp_path) == 1
     assert caplog.messages == [f"1 file or folder in {tmp_path} could be read by others: now private."]
+
+
+def test_a_file_that_another_process_deletes_meanwhile_fails_no_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file, wal = tmp_path / "daybook.sqlite3", tmp_path / "daybook.sqlite3-wal"
+    file.touch(mode=0o644)
+    monkeypatch.setattr(Path, "glob", lambda folder, pattern: [wal, file])  # the last connection deletes the WAL
+    assert database(load_environment(), tmp_path)["NAME"] == file
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600

@@ -156,6 +156,22 @@ def test_a_signing_key_missing_from_the_manifest_is_not_restored(tmp_path: Path,
     assert backup._restore_key(tmp_path, backup.Manifest(**MANIFEST)) == "missing"
 
 
+def test_an_attachment_that_cannot_be_read_is_not_left_out_of_a_backup(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A restore with --force deletes the files of the database that it replaces, which this backup should have."""
+    key = (uuid7(), hashlib.sha256(b"photo").hexdigest())
+    monkeypatch.setattr(files, "_known_in", lambda database: {key: 5})
+    path = Path(storages["attachments"].path(file_name(*key)))
+    path.mkdir(parents=True)  # it can be neither read nor called missing
+    with pytest.raises(
+        CommandError, match=rf"^attachments/{file_name(*key)} cannot be read\. Nothing was backed up\.$"
+    ):
+        files.attachments_copy(tmp_path, tmp_path / "database")
+    path.rmdir()
+    assert files.attachments_copy(tmp_path, tmp_path / "database") == 0
+
+
 def test_attachments_without_enough_space_leave_existing_ones_unchanged(tmp_path: Path) -> None:
     owner_id, existing, new = uuid7(), b"is there", b"is new"
     files_by_owner = [(owner_id, hashlib.sha256(data).hexdigest()) for data in (existing, new)]

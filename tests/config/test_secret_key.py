@@ -45,8 +45,8 @@ def test_on_one_machine_any_given_key_is_accepted(tmp_path: Path, monkeypatch: p
     assert secret_key(environment("a"), tmp_path) == "a"
 
 
-@pytest.mark.parametrize("content", ["", "\n"])
-def test_an_empty_key_file_is_refused_in_one_line(tmp_path: Path, content: str) -> None:
-    (tmp_path / "secret_key").write_text(content)
-    with pytest.raises(ConfigurationError, match=r"^DAYBOOK_HOME is '.*'; secret_key in it is empty[^\n]*$"):
+@pytest.mark.parametrize("content", [b"", b"\n", b"\xff\xfe" * 32], ids=["empty", "blank", "binary"])
+def test_an_empty_or_damaged_key_file_is_refused_in_one_line(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "secret_key").write_bytes(content)
+    with pytest.raises(ConfigurationError, match=r"^DAYBOOK_HOME is '.*'; secret_key in it is empty or no text[^\n]*$"):
         secret_key(environment(""), tmp_path)

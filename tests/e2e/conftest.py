@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
 import pytest
@@ -127,15 +128,13 @@ def _redis_database() -> str:
 
 @pytest.fixture
 def start_daybook(home: Path, storage: dict[str, str]) -> Iterator[StartDaybook]:
-    """Start a Daybook on this test's home and storage: `start_daybook(env=None, *arguments, home=…,
+    """Start a Daybook on this test's home and storage: `start_daybook(env=None, *arguments, home=…, umask=…,
     own_interpreter=False)`."""
     with ExitStack() as started:
 
         def start(
-            env: Mapping[str, str] | None = None, *arguments: str, home: Path = home, own_interpreter: bool = False
+            env: Mapping[str, str] | None = None, *arguments: str, home: Path = home, **options: Any
         ) -> RunningDaybook:
-            return started.enter_context(
-                running_daybook(home, storage | dict(env or {}), *arguments, own_interpreter=own_interpreter)
-            )
+            return started.enter_context(running_daybook(home, storage | dict(env or {}), *arguments, **options))
 
         yield start

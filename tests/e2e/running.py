@@ -5,6 +5,7 @@ import json
 import os
 import re
 import signal
+import stat
 import subprocess
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -56,6 +57,12 @@ def processes_of(home: Path) -> dict[int, str]:
             if alive and (f"DAYBOOK_HOME={home}".encode() in variables or str(home).encode() in command):
                 found[int(folder.name)] = command.replace(b"\0", b" ").decode(errors="replace").strip()
     return found
+
+
+def open_paths(folder: Path) -> list[str]:
+    """Return the folder and the paths in it to which group or others have any permission."""
+    paths = [folder, *folder.rglob("*")]
+    return [str(path) for path in paths if stat.S_IMODE(path.stat().st_mode) & 0o077]
 
 
 def children_of(pid: int) -> list[int]:
@@ -146,9 +153,14 @@ class RunningDaybook:
 
 @contextmanager
 def running_daybook(
-    home: Path, env: Mapping[str, str] | None = None, *arguments: str, own_interpreter: bool = False
+    home: Path,
+    env: Mapping[str, str] | None = None,
+    *arguments: str,
+    umask: int = -1,
+    own_interpreter: bool = False,
 ) -> Iterator[RunningDaybook]:
-    """Start `manage.py up` with that home and wait until it is ready; `own_interpreter` as in tests/warm_process.py.
+    """Start `manage.py up` with that home and wait until it is ready; `umask` and `own_interpreter` as in
+    tests/warm_process.py.
 
     Processes that are left when the block ends are killed. Linux only, since it reads /proc."""
     home.parent.mkdir(parents=True, exist_ok=True)
@@ -160,6 +172,7 @@ def running_daybook(
             env=variables,
             stdout=out.fileno(),
             stderr=err.fileno(),
+            umask=umask,
             own_interpreter=own_interpreter,
         )
     daybook = RunningDaybook(

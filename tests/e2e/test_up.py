@@ -24,6 +24,7 @@ from tests.e2e.running import (
     RunningDaybook,
     environment,
     manage,
+    open_paths,
     processes_of,
     wait_until_none_left,
 )
@@ -57,13 +58,15 @@ def _prepare(home: Path, env: dict[str, str]) -> str:
     return str(key)
 
 
-def test_a_first_start_prints_the_credentials_and_ctrl_c_leaves_no_process(
+def test_a_first_start_prints_the_credentials_is_private_and_ctrl_c_leaves_no_process(
     start_daybook: StartDaybook, unmigrated: dict[str, str], home: Path
 ) -> None:
-    daybook = start_daybook(unmigrated | AS_SHIPPED, own_interpreter=True)
+    daybook = start_daybook(unmigrated | AS_SHIPPED, umask=0, own_interpreter=True)
     _check_first_start(daybook)
+    assert list(home.iterdir())
     assert daybook.stop() == 0
     wait_until_none_left(home)
+    assert open_paths(home) == []
     assert daybook.errors() == ""
 
 

@@ -1,7 +1,6 @@
 """/admin/gateway/session/ and /run/: read-only pages of conversations and turns"""
 
 import re
-from typing import Any
 
 import pytest
 from django.db import connection
@@ -12,21 +11,11 @@ from django.urls import reverse
 from gateway.admin.transcript import PAGE_MESSAGES, transcript
 from gateway.models import Message, Run, Session
 from memories.models import AuditEntry
-from tests.admin_rows import agent_make, owner_make, session_make
+from tests.admin_rows import agent_make, listed, owner_make, row_url, session_make
 
 pytestmark = pytest.mark.django_db
 SESSIONS = "/admin/gateway/session/"
 RUNS = "/admin/gateway/run/"
-
-
-def listed(client: Client, path: str, **query: str) -> list[Any]:
-    answer = client.get(path, query)
-    assert answer.status_code == 200
-    return list(answer.context["cl"].result_list)
-
-
-def page_of(session: Session) -> str:
-    return reverse("admin:gateway_session_change", args=[session.pk])
 
 
 def test_the_list_shows_the_turns_since_the_last_memory_review(root: Client) -> None:
@@ -53,7 +42,7 @@ def test_sessions_are_found_by_title_id_owner_agent_and_state(root: Client) -> N
 
 def test_the_page_leads_to_the_runs_the_reviews_and_the_changes_of_the_session(root: Client) -> None:
     session = session_make(turns=2)
-    page = root.get(page_of(session)).content.decode()
+    page = root.get(row_url(session)).content.decode()
     for path in (f"{RUNS}?session=", "/admin/reviews/reviewrun/?session=", "/admin/memories/changeset/?q="):
         assert f'href="{path}{session.pk}"' in page
 
@@ -62,7 +51,7 @@ def test_the_page_shows_the_transcript_and_escapes_it(root: Client) -> None:
     session = session_make(turns=2)
     Message.objects.filter(session=session, seq=4).update(text="<script>alert(1)</script> & more")
     Run.objects.filter(session=session, turn=2).update(superseded=True)
-    page = root.get(page_of(session)).content.decode()
+    page = root.get(row_url(session)).content.decode()
     assert "Question 1" in page
     assert "<script>alert(1)" not in page
     assert "&lt;script&gt;alert(1)&lt;/script&gt; &amp; more" in page
@@ -72,7 +61,7 @@ def test_the_page_shows_the_transcript_and_escapes_it(root: Client) -> None:
 def test_the_page_shows_no_message_of_another_session(root: Client) -> None:
     session_make(owner_make("charlie"), turns=1)
     own = session_make(title="Mine")
-    assert "Question 1" not in root.get(page_of(own)).content.decode()
+    assert "Question 1" not in root.get(row_url(own)).content.decode()
 
 
 def test_a_long_transcript_is_paged_with_one_query_per_page() -> None:
@@ -100,8 +89,8 @@ def test_tool_calls_are_shown_with_their_arguments() -> None:
 def test_sessions_and_runs_are_read_only(root: Client) -> None:
     session = session_make(turns=1)
     run = Run.objects.get()
-    assert root.post(page_of(session), {"title": "Changed"}).status_code == 403
-    assert root.post(reverse("admin:gateway_run_change", args=[run.pk]), {"state": "failed"}).status_code == 403
+    assert root.post(row_url(session), {"title": "Changed"}).status_code == 403
+    assert root.post(row_url(run), {"state": "failed"}).status_code == 403
     assert root.post(reverse("admin:gateway_session_delete", args=[session.pk]), {"post": "yes"}).status_code == 403
     assert root.get("/admin/gateway/session/add/").status_code == 403
     session.refresh_from_db()
@@ -129,7 +118,7 @@ def test_runs_show_their_tokens_and_errors(root: Client) -> None:
 
 def test_opening_somebody_elses_session_is_audited(root: Client) -> None:
     session = session_make(turns=1)
-    root.get(page_of(session))
+    root.get(row_url(session))
     assert AuditEntry.objects.get(action="view").object_id == str(session.pk)
 
 
@@ -137,7 +126,7 @@ def test_model_answers_are_rendered_as_markdown_and_user_messages_are_not(root: 
     session = session_make(turns=1)
     Message.objects.filter(role="assistant").update(text="At **02:30**.\n\n| a | b |\n|---|---|\n| 1 | 2 |")
     Message.objects.filter(role="user").update(text="When **exactly**?")
-    page = root.get(page_of(session)).content.decode()
+    page = root.get(row_url(session)).content.decode()
     assert "<strong>02:30</strong>" in page
     assert "<td>1</td>" in page
     assert "When **exactly**?" in page

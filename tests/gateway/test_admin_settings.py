@@ -25,7 +25,7 @@ from gateway.services import agents_apply, configuration_save
 from memories.errors import InvalidRequest
 from memories.models import AuditEntry, Target
 from memories.services import book_limits
-from tests.admin_rows import agent_make, owner_make, staff_client
+from tests.admin_rows import agent_make, owner_make, row_url, staff_client
 
 pytestmark = pytest.mark.django_db
 AGENTS = "/admin/gateway/agent/"
@@ -40,12 +40,12 @@ def form_data(settings: dict[str, Any]) -> dict[str, Any]:
 
 
 def edit(client: Client, agent: Agent, **settings: Any) -> Any:
-    return client.post(reverse("admin:gateway_agent_change", args=[agent.pk]), form_data(settings))
+    return client.post(row_url(agent), form_data(settings))
 
 
 def test_every_agent_setting_has_a_field_with_its_description(root: Client) -> None:
     agent_make()
-    page = root.get(reverse("admin:gateway_agent_change", args=[Agent.objects.get().pk])).content.decode()
+    page = root.get(row_url(Agent.objects.get())).content.decode()
     for name, field in AgentSettings.model_fields.items():
         assert f'name="{name}"' in page, name
         if name != "tools":
@@ -82,7 +82,7 @@ def test_the_form_saves_an_agent_like_the_agents_file(root: Client) -> None:
 @pytest.mark.any_database
 def test_an_outdated_form_does_not_overwrite_an_agent(root: Client) -> None:
     agent = agent_make()
-    page = reverse("admin:gateway_agent_change", args=[agent.pk])
+    page = row_url(agent)
     opened = root.get(page).context["adminform"].form["state"].value()
     edit(root, agent, instructions="Be brief.", state=opened)
     answer = edit(root, agent, instructions="Be long.", state=opened)
@@ -108,7 +108,7 @@ def test_viewers_see_the_settings_as_text() -> None:
     agent = agent_make(instructions="Be <brief>.", tools=[{"type": "memory"}])
     configuration_save("memories", {"enabled": True})
     viewer = staff_client(may=("gateway.view_agent", "gateway.view_configuration"))
-    page = viewer.get(reverse("admin:gateway_agent_change", args=[agent.pk])).content.decode()
+    page = viewer.get(row_url(agent)).content.decode()
     assert "instructions: Be &lt;brief&gt;." in page
     assert "- type: memory" in page
     assert 'name="state"' not in page
@@ -118,11 +118,11 @@ def test_viewers_see_the_settings_as_text() -> None:
 def test_contradictory_settings_are_saved_with_a_warning(root: Client) -> None:
     agent = agent_make()
     given = {"memory_review_interval": 5, "memory_review_max_writes": 0}
-    answer = root.post(reverse("admin:gateway_agent_change", args=[agent.pk]), form_data(given), follow=True)
+    answer = root.post(row_url(agent), form_data(given), follow=True)
     assert "Its reviews never save anything: memory_review_max_writes is 0." in answer.content.decode()
     agent.refresh_from_db()
     assert agent.settings["memory_review_max_writes"] == 0
-    answer = root.post(reverse("admin:gateway_agent_change", args=[agent.pk]), form_data({}), follow=True)
+    answer = root.post(row_url(agent), form_data({}), follow=True)
     assert "never save" not in answer.content.decode()
 
 
@@ -200,7 +200,7 @@ def test_a_key_is_shown_once_and_its_hash_never(root: Client) -> None:
         ["cook"],
         30,
     )
-    for page in (KEYS, reverse("admin:gateway_apikey_change", args=[key.pk])):
+    for page in (KEYS, row_url(key)):
         again = root.get(page).content.decode()
         assert plain[0] not in again
         assert key.sha256 not in again
@@ -242,12 +242,10 @@ def test_a_new_key_appears_only_in_the_response(
 
 def test_a_revoked_key_stays_listed_as_revoked(root: Client) -> None:
     key, _ = api_key_create(owner=owner_make(), name="laptop")
-    page = reverse("admin:gateway_apikey_change", args=[key.pk])
+    page = row_url(key)
     assert "Revoke</button>" in root.get(page).content.decode()
-    assert root.get(reverse("admin:gateway_apikey_object_action", args=[key.pk])).status_code == 405
-    answer = root.post(
-        reverse("admin:gateway_apikey_object_action", args=[key.pk]), {"verb": "revoke"}, follow=True
-    ).content.decode()
+    assert root.get(row_url(key, "object_action")).status_code == 405
+    answer = root.post(row_url(key, "object_action"), {"verb": "revoke"}, follow=True).content.decode()
     key.refresh_from_db()
     assert key.revoked_at is not None
     assert "Revoke</button>" not in answer
@@ -257,7 +255,7 @@ def test_a_revoked_key_stays_listed_as_revoked(root: Client) -> None:
 
 def test_a_key_cannot_be_changed_or_deleted(root: Client) -> None:
     key, _ = api_key_create(owner=owner_make(), name="laptop")
-    assert root.post(reverse("admin:gateway_apikey_change", args=[key.pk]), {"name": "other"}).status_code == 403
+    assert root.post(row_url(key), {"name": "other"}).status_code == 403
     assert root.post(reverse("admin:gateway_apikey_delete", args=[key.pk]), {"post": "yes"}).status_code == 403
 
 

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
-from django.urls import reverse
 from django.utils import timezone
 
 from gateway.admin.sessions import snapshot_lines
@@ -16,7 +15,7 @@ from gateway.services import agent_save
 from memories.database.access import in_thread
 from memories.models import Book, Owner
 from memories.recall.snapshot import snapshots
-from tests.admin_rows import session_make, staff_client
+from tests.admin_rows import row_url, session_make, staff_client
 from tests.conftest import Api
 from tests.factories import REMEMBERS, agent_make, memory_make
 from tests.scripted_model import ScriptedModel
@@ -135,7 +134,7 @@ def test_the_description_takes_two_queries_whatever_the_number_of_turns() -> Non
     agent_make()
     session = session_make(turns=1)
     client = staff_client(superuser=True)
-    page = client.get(reverse("admin:gateway_session_change", args=[session.pk])).content.decode()
+    page = client.get(row_url(session)).content.decode()
     assert "Turn 1 was given no snapshot" in page
     long = session_make(title="Long", turns=20)
     for shown_session in (session, long):

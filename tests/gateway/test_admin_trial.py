@@ -6,13 +6,12 @@ import pytest
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
-from django.urls import reverse
 
 from gateway.admin import agents
 from gateway.errors import UpstreamUnreachable
 from gateway.models import Agent, Message, Run, Session
 from memories.models import AuditEntry, Memory, Revision
-from tests.admin_rows import memory_make, staff_client
+from tests.admin_rows import memory_make, row_url, staff_client
 from tests.factories import agent_make
 from tests.scripted_model import Hangs, Says, ScriptedModel, calls, says
 
@@ -20,17 +19,13 @@ pytestmark = pytest.mark.django_db
 HTMX = {"HX-Request": "true"}
 
 
-def page_of(agent: Agent) -> str:
-    return reverse("admin:gateway_agent_change", args=[agent.pk])
-
-
 def ask(client: Client, agent: Agent, message: str = "Hello?", **headers: Any) -> Any:
-    return client.post(reverse("admin:gateway_agent_try", args=[agent.pk]), {"message": message}, headers=headers)
+    return client.post(row_url(agent, "try"), {"message": message}, headers=headers)
 
 
 def test_the_agent_page_has_the_try_it_form(root: Client, agent: Agent) -> None:
-    page = root.get(page_of(agent)).content.decode()
-    assert reverse("admin:gateway_agent_try", args=[agent.pk]) in page
+    page = root.get(row_url(agent)).content.decode()
+    assert row_url(agent, "try") in page
     assert "Sends one message to the saved agent and waits at most 60 seconds." in page
     assert "Try it" not in root.get("/admin/gateway/agent/add/").content.decode()
 
@@ -79,7 +74,7 @@ def test_without_javascript_the_whole_page_is_returned_with_the_message(
 ) -> None:
     model.script("Well.")
     page = ask(root, agent, "How are you?").content.decode()
-    assert all(words in page for words in ("<html", "Well.", "How are you?</textarea>", page_of(agent)))
+    assert all(words in page for words in ("<html", "Well.", "How are you?</textarea>", row_url(agent)))
 
 
 def test_an_upstream_error_is_shown(root: Client, agent: Agent, model: ScriptedModel) -> None:
@@ -132,7 +127,7 @@ def test_unusual_answers_are_explained(
 
 def test_trying_an_agent_requires_permission_to_change_it(agent: Agent, model: ScriptedModel) -> None:
     viewer = staff_client(may=("gateway.view_agent",))
-    page = viewer.get(page_of(agent))
+    page = viewer.get(row_url(agent))
     assert page.status_code == 200
     assert "Try it" not in page.content.decode()
     assert ask(viewer, agent).status_code == 403
@@ -143,7 +138,7 @@ def test_trying_an_agent_requires_permission_to_change_it(agent: Agent, model: S
 def test_a_trial_requires_post_an_existing_agent_and_a_csrf_token(
     root: Client, agent: Agent, model: ScriptedModel
 ) -> None:
-    assert root.get(reverse("admin:gateway_agent_try", args=[agent.pk])).status_code == 405
+    assert root.get(row_url(agent, "try")).status_code == 405
     gone = "01890000-0000-7000-8000-000000000000"
     assert root.post(f"/admin/gateway/agent/{gone}/try/", {"message": "Hello?"}).status_code == 404
     strict = Client(enforce_csrf_checks=True)

@@ -8,7 +8,6 @@ from django.contrib.auth.models import Permission, User
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
-from django.urls import reverse
 
 from gateway.admin.memory_uses import memory_uses
 from gateway.admin.visibility import Visibility
@@ -19,7 +18,7 @@ from memories.artifacts.store import artifact_put
 from memories.database.access import in_thread
 from memories.models import AuditEntry, Book, Memory, Owner, Revision, WriteOrigin
 from memories.services import MemoryFields, Source, book_get_or_create, book_writing
-from tests.admin_rows import session_make, staff_client
+from tests.admin_rows import row_url, session_make, staff_client
 from tests.conftest import Api
 from tests.factories import agent_make, memory_make
 from tests.scripted_model import Says, ScriptedModel
@@ -27,10 +26,6 @@ from tests.scripted_model import Says, ScriptedModel
 STATEMENTS = 12  # two of them for the login, one for the audit log
 QUESTION = "When do the backups run at night?"
 ADD = ("add_memory", '{"content": "Backups run at 02:30.", "target": "memory", "category": "fact"}')
-
-
-def page_of(run: Run) -> str:
-    return reverse("admin:gateway_run_change", args=[run.pk])
 
 
 def words_of(client: Client, path: str) -> str:
@@ -51,7 +46,7 @@ async def run(alice: Owner, session: Session, alice_api: Api, model: ScriptedMod
 
 
 async def page_words(client: Client, run: Run) -> str:
-    return await in_thread(lambda: words_of(client, page_of(run)))
+    return await in_thread(lambda: words_of(client, row_url(run)))
 
 
 def missing_or_misplaced(words: str, parts: list[str]) -> list[str]:
@@ -96,7 +91,7 @@ async def test_the_parts_of_a_turn_are_in_chronological_order(run: Run, root: Cl
 @pytest.mark.any_database
 async def test_the_snapshot_is_shown_exactly_as_sent(run: Run, root: Client, model: ScriptedModel) -> None:
     sent = model.calls[0].messages[0]["content"]
-    answer = await in_thread(lambda: root.get(page_of(run)))
+    answer = await in_thread(lambda: root.get(row_url(run)))
     (shown,) = [text["text"] for text in answer.context["turn"]["given"]["texts"] if text["title"] == "Snapshot"]
     assert sent == f"You are terse.\n\n{shown}"
 
@@ -107,11 +102,11 @@ async def test_a_memory_is_shown_in_the_version_of_that_time(run: Run, root: Cli
             writer.update(1, MemoryFields(content="Likes long answers."))
 
     await in_thread(change)
-    answer = await in_thread(lambda: root.get(page_of(run)))
+    answer = await in_thread(lambda: root.get(row_url(run)))
     (given,) = answer.context["turn"]["given"]["memories"]
     first = await in_thread(lambda: Revision.objects.get(memory__number=1, version=1))
     assert (given["words"], given["version"]) == ("Likes **short** answers.", 1)
-    assert given["revision_url"] == reverse("admin:memories_revision_change", args=[first.pk])
+    assert given["revision_url"] == row_url(first)
     assert "Likes long answers." not in answer.content.decode()
 
 
@@ -176,7 +171,7 @@ async def test_an_error_is_shown_as_text_and_code(
 def test_the_reason_for_a_stop_is_shown(root: Client, by: str, words: str) -> None:
     session_make(turns=1)
     Run.objects.update(state="stopped", trace={"stopped_by": by})
-    assert words in words_of(root, page_of(Run.objects.get()))
+    assert words in words_of(root, row_url(Run.objects.get()))
 
 
 def test_attempts_show_which_upstream_failed_and_which_answered(root: Client) -> None:
@@ -186,7 +181,7 @@ def test_attempts_show_which_upstream_failed_and_which_answered(root: Client) ->
         {"upstream": "spare", "model": "small", "fault": "", "seconds": 1.25},
     ]
     Run.objects.update(trace={"steps": 1, "attempts": attempts})
-    words = words_of(root, page_of(Run.objects.get()))
+    words = words_of(root, row_url(Run.objects.get()))
     assert (
         missing_or_misplaced(
             words, ["large of main was overloaded after 0.5 s.", "small of spare answered after 1.2 s."]
@@ -200,8 +195,8 @@ def test_old_and_empty_traces_are_tolerated(root: Client) -> None:
     run = Run.objects.get()
     for trace in ({}, {"recall": {"embedding": "ok", "thread": {"state": "failed", "kind": "KeyError"}}}, {"steps": 3}):
         Run.objects.update(trace=trace, recalled=[{"memory_id": "12", "lane": "old"}, {}, "text"], usage={})
-        assert "Question 1" in words_of(root, page_of(run))
-    assert "3 more" not in words_of(root, page_of(run))
+        assert "Question 1" in words_of(root, row_url(run))
+    assert "3 more" not in words_of(root, row_url(run))
 
 
 async def test_without_permission_for_conversations_only_figures_are_shown(run: Run) -> None:
@@ -211,7 +206,7 @@ async def test_without_permission_for_conversations_only_figures_are_shown(run: 
     assert "20 tokens: 14 read, 6 written" in words
     assert "33 characters." in words
     assert "Called add_memory" in words
-    page = (await in_thread(lambda: client.get(page_of(run)))).content.decode()
+    page = (await in_thread(lambda: client.get(row_url(run)))).content.decode()
     hidden = ("night", "backups", "Backups", "02:30", "One moment", "short", "at night", "When do")
     assert [part for part in hidden if part in page] == []
     listed = (await in_thread(lambda: client.get("/admin/gateway/run/"))).content.decode()
@@ -249,9 +244,9 @@ async def test_the_page_takes_a_fixed_number_of_statements(
     run: Run, root: Client, alice: Owner, session: Session, alice_api: Api, model: ScriptedModel
 ) -> None:
     def statements(shown: Run) -> int:
-        root.get(page_of(shown))
+        root.get(row_url(shown))
         with CaptureQueriesContext(connection) as queries:
-            assert root.get(page_of(shown)).status_code == 200
+            assert root.get(row_url(shown)).status_code == 200
         return len(queries)
 
     few = await in_thread(lambda: statements(run))
@@ -267,25 +262,23 @@ async def test_the_page_takes_a_fixed_number_of_statements(
 @pytest.mark.any_database
 async def test_the_memory_page_lists_the_turns_that_used_it(run: Run, root: Client) -> None:
     memory = await in_thread(lambda: Memory.objects.get(number=1))
-    path = reverse("admin:memories_memory_change", args=[memory.pk])
+    path = row_url(memory)
     answer = await in_thread(lambda: root.get(path))
     (use,) = answer.context["uses"]
     assert (use["url"], use["words"], use["why"]) == (
-        page_of(run),
+        row_url(run),
         "Turn 1 of When do the backups run at night?",
         "In every answer of this session.",
     )
     other = await in_thread(lambda: Memory.objects.get(number=2))
-    assert "None of the newest turns." in await in_thread(
-        lambda: words_of(root, reverse("admin:memories_memory_change", args=[other.pk]))
-    )
+    assert "None of the newest turns." in await in_thread(lambda: words_of(root, row_url(other)))
 
 
 async def test_without_permission_for_conversations_uses_of_a_memory_have_no_title(run: Run) -> None:
     await in_thread(lambda: Run.objects.update(recalled=[{"memory_id": "1", "lane": "long_term", "why": "“night”"}]))
     client = await in_thread(lambda: staff_client(may=("memories.view_memory", "gateway.view_run")))
     memory = await in_thread(lambda: Memory.objects.get(number=1))
-    answer = await in_thread(lambda: client.get(reverse("admin:memories_memory_change", args=[memory.pk])))
+    answer = await in_thread(lambda: client.get(row_url(memory)))
     assert [(use["words"], use["why"]) for use in answer.context["uses"]] == [("Turn 1", "")]
 
 

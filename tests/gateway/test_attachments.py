@@ -221,8 +221,10 @@ async def test_a_conversation_recorded_with_inline_bytes_is_still_recognised(
     asked = {"role": "user", "content": [TEXT, picture(LARGE)]}
 
     def record_with_inline_bytes() -> UUID:
-        request = V1Request(agent="assistant", messages=(asked,), client_system="", request_id="r")
-        context = open_v1(caller_make(alice), request)
+        request = V1Request(
+            caller=caller_make(alice), agent="assistant", messages=(asked,), client_system="", request_id="r"
+        )
+        context = open_v1(request)
         close(context, RunOutput(text="A cat."), state=Run.State.COMPLETED)
         return context.session_id
 

@@ -14,7 +14,7 @@ from django.utils import timezone
 from gateway.errors import SessionBusy
 from gateway.models import Compaction, Message, Run, Session
 from gateway.portability import export_conversations
-from gateway.runs import branches, native, opening
+from gateway.runs import branches, opening, rows
 from gateway.runs.branches import LEASE, BranchLease, branches_sweep, later_hide_slices, path_to
 from gateway.runs.leases import lease_end
 from gateway.runs.native import open_native
@@ -397,7 +397,7 @@ async def test_if_the_new_turn_is_refused_the_later_ones_are_shown_again(
     talk: Talk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = await seven_turns(talk, monkeypatch)
-    opened = native.messages_insert  # type: ignore[attr-defined]
+    opened = rows.messages_insert
     calls = iter((RuntimeError("the disk failed"),))
 
     def fail_once(*args: Any, **kwargs: Any) -> Any:
@@ -405,7 +405,7 @@ async def test_if_the_new_turn_is_refused_the_later_ones_are_shown_again(
             raise error
         return opened(*args, **kwargs)
 
-    monkeypatch.setattr(native, "messages_insert", fail_once)
+    monkeypatch.setattr(rows, "messages_insert", fail_once)
     assert (await talk.api.post(talk.path, {"content": "Uno", "replaces": first}))[0] == 500
     session = await in_thread(Session.objects.get)
     assert (len(await talk.shown()), session.turns, session.branch_until) == (7, 7, None)

@@ -131,3 +131,17 @@ async def test_the_native_api_can_continue_the_session(alice_api: Api, agent: Ag
     sent = model.calls[-1].messages
     made = [call["id"] for message in sent for call in message.get("tool_calls", ())]
     assert made == [message["tool_call_id"] for message in sent if message["role"] == "tool"] != []
+
+
+async def test_a_waiting_turn_ends_with_its_session_and_its_results_begin_a_new_one(
+    alice_api: Api, agent: Agent, model: ScriptedModel
+) -> None:
+    model.script(calls(FIRST), "It is 5.")
+    asked = await ask(alice_api, USER, tools=[LOOKUP])
+    status, ended = await alice_api.post(f"/api/sessions/{asked.session}/end")
+    assert (status, ended["state"], ended["turns"]) == (200, "ended", 1)
+    _, turn = await alice_api.get(f"/api/sessions/{asked.session}/turns/{asked.run}")
+    assert turn["state"] == "completed"
+    answered = await ask(alice_api, USER, *results(asked, "5"), tools=[LOOKUP])
+    assert (answered.status, answered.text) == (200, "It is 5.")
+    assert answered.session != asked.session

@@ -344,6 +344,26 @@ def test_reasoning_tools_and_details_are_shown_under_the_answer(page: Client, al
 
 
 @pytest.mark.parametrize(
+    ("given", "shown"),
+    [
+        (r'{"query": "tea \ud800"}', "query tea ?"),
+        (r'{"tea \ud800": [{"kind": "green \udc00"}]}', "green ?"),
+    ],
+)
+def test_arguments_of_a_tool_that_no_page_can_contain_do_not_fail_it(
+    page: Client, alice: Owner, given: str, shown: str
+) -> None:
+    session = session_make(alice)
+    run = turn_make(session, "What do I drink?", "Tea.")
+    call = {"id": "c1", "type": "function", "function": {"name": "look_up", "arguments": given}}
+    rows = {"owner": alice, "session": session, "run": run}
+    Message.objects.create(**rows, seq=3, role="assistant", tool_calls=[call])
+    Message.objects.create(**rows, seq=4, role="tool", tool_call_id="c1", text=given)
+    words = text_of(html_of(page, f"/c/{session.pk}/"))
+    assert words.count(shown) == 2
+
+
+@pytest.mark.parametrize(
     ("by", "words", "offered"),
     [
         ("request", "Stopped by you.", False),

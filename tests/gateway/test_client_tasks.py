@@ -383,6 +383,7 @@ TURNS = [
     Row("Codex: a turn", user("a"), STREAM | TOOLS, {CODEX_METADATA: json.dumps({"request_kind": "turn"})}),
     Row("Codex: a review", user("a"), STREAM | TOOLS, {"x-openai-subagent": "review"}),
     Row("Codex: metadata that is no JSON", user("a"), STREAM, {CODEX_METADATA: "{"}),
+    Row("Codex: metadata that is too deep", user("a"), STREAM, {CODEX_METADATA: "[" * 5000}),
     Row("Codex: metadata that is a list", user("a"), STREAM, {CODEX_METADATA: "[]"}),
     Row("Claude Code: a turn", user("a"), STREAM | TOOLS, {"x-claude-code-request-class": "main"}),
     Row("Claude Code: a subagent", system("You are an agent for Claude Code.") + user("Find the tea"), STREAM | TOOLS,

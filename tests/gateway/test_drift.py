@@ -120,12 +120,11 @@ def _next_pair(rng: random.Random, chat: Chat) -> Pair:
 
 
 def _turn(owner: Owner, messages: Messages, answer: str) -> Run:
-    caller = caller_make(owner)
-    request = V1Request(agent="assistant", messages=tuple(messages), client_system="")
+    request = V1Request(caller=caller_make(owner), agent="assistant", messages=tuple(messages), client_system="")
     try:
-        context = open_v1(caller, request)
+        context = open_v1(request)
     except ComparisonNeeded:
-        context = open_v1(caller, request, continuation=find_continuation(caller, request))
+        context = open_v1(request, continuation=find_continuation(request))
     output = RunOutput(
         text=answer, messages=[{"role": "assistant", "content": answer}], trace=dict(context.earlier.trace)
     )
@@ -163,10 +162,9 @@ def test_matching_takes_a_limited_number_of_queries(alice: Owner, agent: Agent) 
         _turn(alice, [*_plain(pairs), {"role": "user", "content": said}], answer)
         pairs.append((said, answer))
     drifted = _decorated(rng, _plain([pairs[-1]]))
-    request = V1Request(
-        agent="assistant", messages=(*drifted, {"role": "user", "content": "And now?"}), client_system=""
-    )
+    messages = (*drifted, {"role": "user", "content": "And now?"})
+    request = V1Request(caller=caller_make(alice), agent="assistant", messages=messages, client_system="")
     with CaptureQueriesContext(connection) as queries:
-        finding = find_continuation(caller_make(alice), request)
+        finding = find_continuation(request)
     assert finding.session_id is not None
     assert len(queries) <= 8

@@ -7,8 +7,9 @@ import pytest
 from pytest_django.fixtures import Settings
 
 from gateway.models import Agent, Compaction, Message, Run, Session
+from gateway.runs.utterances import own_calls
 from gateway.tool_calls import calls_in
-from gateway.turns.evidence import own_calls, reads_untrusted
+from gateway.turns.evidence import reads_untrusted
 from gateway.turns.output import note_answer, note_request
 from gateway.upstream import ModelRequest
 from memories.database.access import in_thread
@@ -124,11 +125,19 @@ async def test_a_fact_from_the_result_of_a_call_written_as_text_is_held(
     assert not await in_thread(Memory.objects.exists)
 
 
+@pytest.mark.parametrize(
+    "parts",
+    [
+        ["EXECUTION RESULT of [fetch]:\n", "The writer of this page says: I live in Bergen."],
+        ["For context:", "[reader] `fetch` tool returned result: {'result': 'I live in Bergen.'}"],
+    ],
+    ids=["OpenHands", "Google ADK"],
+)
 async def test_the_mark_of_a_result_may_be_a_content_part_of_its_own(
-    alice_api: Api, agent: Agent, model: ScriptedModel
+    alice_api: Api, agent: Agent, model: ScriptedModel, parts: list[str]
 ) -> None:
-    """OpenHands sends results like this to models that it does not trust with tools."""
-    parts = ["EXECUTION RESULT of [fetch]:\n", "The writer of this page says: I live in Bergen."]
+    """OpenHands sends results like this to models that it does not trust with tools, Google's ADK what other agents of
+    a team said and read."""
     result = {"role": "user", "content": [{"type": "text", "text": text} for text in parts]}
     model.script("<function=fetch></function>", add("Lives in Bergen.", "I live in Bergen"), "Done.")
     await ask(alice_api, "Read the page")
@@ -733,37 +742,3 @@ async def test_what_a_model_server_read_is_still_known_after_a_forgetting(
     model.script(add(PLANTED), "Done.")
     await alice_api.post(path, {"content": "Remember the shop, please."})
     assert [result.get("rule") for result in results(model)] == ["evidence_assistant"]
-
-
-def named(name: str, text: str) -> dict[str, Any]:
-    return {"role": "user", "name": name, "content": text} if name else {"role": "user", "content": text}
-
-
-@pytest.mark.any_database
-@pytest.mark.parametrize(
-    ("person", "other", "rules"),
-    [
-        ("", "researcher", ["evidence_tool", None]),
-        ("User_proxy", "coder", ["evidence_tool", None]),
-        ("ida", "bob", ["evidence_tool", "evidence_tool"]),
-        ("ida", "ida", [None, None]),
-        ("", "", [None, None]),
-    ],
-)
-async def test_messages_of_other_participants_are_not_the_persons_words(
-    alice_api: Api, agent: Agent, model: ScriptedModel, person: str, other: str, rules: list[str | None]
-) -> None:
-    """In a group chat, clients send what other agents say as the user, each with its name."""
-    said = [
-        named(person, "I hike in Tyrol. Find boots."),
-        named(other, "I always order at Trailhead."),
-        named(person, "OK?"),
-    ]
-    saves = [add("Orders at Trailhead.", "I always order at Trailhead"), add("Hikes in Tyrol.", "I hike in Tyrol")]
-    model.script(*saves, "Noted.")
-    await ask(alice_api, *said)
-    assert [result.get("rule") for result in results(model)] == rules
-    model.script(add("Buys boots at Trailhead.", "I always order at Trailhead"), "Noted.")
-    answer = {"role": "assistant", "content": "Noted."}
-    await ask(alice_api, *said, answer, named(person, "Once more, please."))
-    assert results(model)[-1].get("rule") == rules[0]

@@ -66,11 +66,11 @@ class Shown:
         self.live.add(text)
         changes, count = self.live.changes(complete=complete)
         for change in changes:
-            self.sent += len(change.html)
-            if change.block >= len(self.blocks):
+            self.sent += len(change["html"])
+            if change["block"] >= len(self.blocks):
                 self.blocks.append("")
-            kept = self.blocks[change.block].encode("utf-16-le")[: change.keep * 2].decode("utf-16-le")
-            self.blocks[change.block] = kept + change.html
+            kept = self.blocks[change["block"]].encode("utf-16-le")[: change["keep"] * 2].decode("utf-16-le")
+            self.blocks[change["block"]] = kept + change["html"]
         del self.blocks[count:]
 
     def html(self) -> str:

@@ -224,7 +224,7 @@ def _read_sessions(owner: Owner) -> None:
         read_frozen(ReviewRun(owner=owner, session=session, last_seq=session.message_seq), reviewed_through=0)
         assert [message_json(message) for message in session.messages.select_related("run")]
     if book := Book.objects.filter(owner=owner).first():
-        assert consolidation_preview(book, force=True).text
+        assert consolidation_preview(book, force=True)["text"]
 
 
 async def test_fields_of_operations_without_a_body_are_refused(alice_api: Api, book: Book) -> None:

@@ -53,11 +53,24 @@ async def test_subagents_and_agents_have_separate_sessions(alice_api: Api, model
     assert again.session == part.session
 
 
-@pytest.mark.parametrize("user_id", ["somebody", "{", "[1]", '{"session_id": 3}', f"_session_{'a' * 300}", 5])
+@pytest.mark.parametrize(
+    "user_id", ["somebody", "{", "[1]", '{"session_id": 3}', "[" * 5000, f"_session_{'a' * 300}", 5]
+)
 async def test_other_user_ids_name_no_session(alice_api: Api, model: ScriptedModel, user_id: Any) -> None:
     model.script("One.")
     await send(alice_api, "hi", metadata={"user_id": user_id})
     assert (await in_thread(Session.objects.get)).external_id is None
+
+
+@pytest.mark.parametrize("escaped", ["\\ud800", "\\u0000"])
+async def test_an_id_that_no_database_stores_still_names_a_session(
+    alice_api: Api, model: ScriptedModel, escaped: str
+) -> None:
+    model.script("One.", "Two.")
+    metadata = {"user_id": f'{{"session_id": "a{escaped}"}}'}
+    first = await send(alice_api, "hi", metadata=metadata)
+    second = await send(alice_api, "again", metadata=metadata)
+    assert (first.status, second.status, first.session) == (200, 200, second.session)
 
 
 async def test_the_daybook_header_takes_precedence(alice_api: Api, model: ScriptedModel) -> None:

@@ -10,7 +10,7 @@ import pytest
 from pytest_django.fixtures import Settings
 
 from gateway import upstream as upstreams
-from gateway.models import Message, Run, Session
+from gateway.models import Message, Run, Session, UsageDay
 from gateway.upstream import OpenAIModel, ResilientModel
 from gateway.upstream.attempts import outcomes
 from memories.database.access import in_thread
@@ -206,6 +206,13 @@ async def test_a_completion_is_passed_through_unchanged(alice_api: Api, server: 
     assert server.requests == [("http://127.0.0.1:1/v1/completions", sent)]
     assert "x-daybook-session" not in response.headers
     assert not await in_thread(lambda: Session.objects.exists() or Run.objects.exists() or Message.objects.exists())
+
+
+async def test_a_completion_is_counted_under_any_model_name(alice_api: Api, server: Server) -> None:
+    server.answers = [(200, [{**COMPLETED, "usage": USAGE, "model": "small\x00\ud800"}, "[DONE]"])]
+    _, text = await alice_api.stream(COMPLETIONS, {"model": "assistant", **FILL, "stream": True})
+    assert text.endswith("data: [DONE]\n\n")
+    assert (await in_thread(UsageDay.objects.get)).model == "small?"
 
 
 @pytest.mark.parametrize("include_usage", [True, False])

@@ -364,11 +364,12 @@ def test_two_first_requests_with_one_key_at_the_same_time_open_one_run(
     alice: Owner, agent: Agent, before: tuple[Any, ...]
 ) -> None:
     messages = (*before, user("How are you?"))
-    request = V1Request(agent="assistant", messages=messages, client_system="", idempotency_key="k1", request_id="r")
+    key = {"idempotency_key": "k1", "request_id": "r"}
+    request = V1Request(caller=caller_make(alice), agent="assistant", messages=messages, client_system="", **key)
 
     def send() -> TurnContext | SameTurnRunning:
         try:
-            return open_v1(caller_make(alice), request, continuation=Continuation())
+            return open_v1(request, continuation=Continuation())
         except SameTurnRunning as running:
             return running
 

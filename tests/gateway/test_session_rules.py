@@ -119,3 +119,14 @@ async def test_an_altered_temporary_conversation_stays_temporary(chat: Chat) -> 
     assert (await chat.say("And carrots?", "Boil them.")).session == first.session
     chat.body, chat.messages[0]["content"] = {}, "How do I cook the lentils?"
     assert (await chat.say("And beets?", "Roast them.")).session != first.session
+
+
+async def test_only_the_newest_conversations_with_the_same_message_are_searched_for_an_answer(
+    alice_api: Api, agent: Agent, model: ScriptedModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gateway.runs.resolve.MAX_ALIKE", 2)
+    answers = ["One.", "Two.", "Three."]
+    model.script(*answers, *["More."] * 3)
+    begun = [(await ask(alice_api, "Count")).session for _ in answers]
+    continued = [(await ask(alice_api, "Count", answer)).session for answer in reversed(answers)]
+    assert [one == other for one, other in zip(reversed(begun), continued, strict=True)] == [True, True, False]

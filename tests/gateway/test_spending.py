@@ -517,6 +517,7 @@ def _usage_make(owner: Owner, key: ApiKey, tokens: int) -> None:
         (b'{"data": [' + b"0.1, " * 9_000 + b'0], "usage": {"prompt_tokens": 5, "total_tokens": 5}}', 5),
         (b'{"usage": {"prompt_tokens": 6}, "data": [' + b"0.1, " * 9_000 + b"0]}", 6),
         (b'{"data": [], "usage": null}', None),
+        (b'{"usage": null, "data": [{"index": 0, "prompt_tokens": 7}]}', None),
         (b'{"data": [], "usage": {"prompt_tokens": ', None),
         (b'{"usage": {"a": ' + b"[" * 1_900, None),
         (b"", None),

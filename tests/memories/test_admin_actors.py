@@ -7,14 +7,13 @@ from django.contrib.auth.models import User
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
-from django.urls import reverse
 
 from gateway.keys import api_key_create
 from memories.admin.actors import actor_names, actor_words, actors_named
 from memories.admin.change_words import MAX_COUNTED, MAX_LINES, sentences_add
 from memories.models import Book, ChangeSet, Memory, Revision, WriteOrigin
 from memories.services import MemoryFields, Source, book_writing
-from tests.admin_rows import book_make, memory_make, owner_make, staff_client
+from tests.admin_rows import book_make, memory_make, owner_make, row_url, staff_client
 
 pytestmark = pytest.mark.django_db
 
@@ -94,7 +93,7 @@ def test_the_changes_of_a_set_are_counted_up_to_a_limit(book: Book) -> None:
 def test_a_change_sets_page_shows_its_memories_and_its_source(book: Book) -> None:
     made = write(book, "model", *(f"Fact {number}." for number in range(MAX_LINES + 1)))
     client: Client = staff_client(superuser=True)
-    answer = client.get(reverse("admin:memories_changeset_change", args=[made.pk]))
+    answer = client.get(row_url(made))
     page = answer.content.decode()
     assert f"The agent added {MAX_LINES + 1} memories" in page
     assert "Fact 0." in page

@@ -5,12 +5,12 @@ import re
 import pytest
 from django.contrib.auth.models import Group
 from django.test import Client
-from django.urls import reverse
 
 from memories.audit.auditors import AUDITORS, PERMISSIONS, auditors_make, auditors_unmake
 from memories.models import ChangeSet, Memory, Revision
 from tests.admin_pages import list_of, page_of, rows_make, saved_review_make
-from tests.admin_rows import book_make, memory_make, session_make, staff_client
+from tests.admin_rows import book_make, memory_make, row_url, session_make, staff_client
+from tests.pages import html_of
 
 pytestmark = pytest.mark.django_db
 
@@ -25,7 +25,7 @@ def test_an_auditors_edit_is_a_revision_by_the_auditor() -> None:
         "version": "1",
     }
     answer = client.post(
-        reverse("admin:memories_memory_change", args=[memory.pk]),
+        row_url(memory),
         {**form, "expires_at_0": "", "expires_at_1": ""},
     )
     assert answer.status_code == 302
@@ -34,11 +34,7 @@ def test_an_auditors_edit_is_a_revision_by_the_auditor() -> None:
 
 def test_a_viewer_sees_a_memory_without_buttons() -> None:
     memory = memory_make("Likes tea.")
-    page = (
-        staff_client(may=("memories.view_memory",))
-        .get(reverse("admin:memories_memory_change", args=[memory.pk]))
-        .content.decode()
-    )
+    page = staff_client(may=("memories.view_memory",)).get(row_url(memory)).content.decode()
     assert "Likes tea." in page
     assert 'value="delete"' not in page
     assert 'name="_save"' not in page
@@ -47,7 +43,7 @@ def test_a_viewer_sees_a_memory_without_buttons() -> None:
 def test_an_auditor_sees_a_review_without_the_conversation() -> None:
     session = session_make(turns=1)
     review = saved_review_make(session, book_make())
-    path = reverse("admin:reviews_reviewrun_change", args=[review.pk])
+    path = row_url(review)
     page = staff_client(auditor=True).get(path).content.decode()
     assert "Prefers tea." in page
     assert "Question 1" not in page
@@ -64,18 +60,11 @@ def test_an_auditors_pages_have_no_link_that_is_refused() -> None:
     assert {link: status for link in links if (status := client.get(link, follow=True).status_code) != 200} == {}
 
 
-def html_of(client: Client, path: str) -> str:
-    return client.get(path).content.decode()
-
-
 def test_an_object_action_needs_the_csrf_token() -> None:
     memory, signed_in = memory_make(), staff_client(superuser=True)
     client = Client(enforce_csrf_checks=True)
     client.cookies = signed_in.cookies
-    assert (
-        client.post(reverse("admin:memories_memory_object_action", args=[memory.pk]), {"verb": "delete"}).status_code
-        == 403
-    )
+    assert client.post(row_url(memory, "object_action"), {"verb": "delete"}).status_code == 403
 
 
 def test_the_auditors_group_is_created_once_and_can_be_removed() -> None:

@@ -19,17 +19,15 @@ from tests.admin_rows import (
     memory_block,
     memory_delete,
     memory_make,
+    object_action,
     owner_make,
+    row_url,
     session_make,
 )
 
 pytestmark = pytest.mark.django_db
 LIST = "/admin/memories/memory/"
 SECRET = "sk-" + "proj-" + "aB3xK9qL" * 6
-
-
-def page_of(memory: Memory) -> str:
-    return reverse("admin:memories_memory_change", args=[memory.pk])
 
 
 def listed(client: Client, **query: str) -> list[str]:
@@ -50,16 +48,12 @@ def edit(client: Client, memory: Memory, **changes: Any) -> Any:
         **({"pinned": "on"} if memory.pinned else {}),
         **changes,
     }
-    return client.post(page_of(memory), form)
+    return client.post(row_url(memory), form)
 
 
 def act(client: Client, action: str, *memories: Memory, **more: str) -> Any:
     form = {"action": action, "_selected_action": [str(m.pk) for m in memories], **more}
     return client.post(f"{LIST}?state=all", form, follow=True)
-
-
-def object_action(client: Client, memory: Memory, **form: str) -> Any:
-    return client.post(reverse("admin:memories_memory_object_action", args=[memory.pk]), form)
 
 
 def test_the_list_shows_what_is_remembered_about_whom(root: Client) -> None:
@@ -285,7 +279,7 @@ def test_a_deleted_memory_is_restored_unchanged(root: Client) -> None:
 def test_a_deleted_memory_is_shown_without_a_form(root: Client) -> None:
     memory = memory_make("Likes tea.", target="user", keywords=["sencha", "breakfast"])
     memory_delete(memory)
-    page = root.get(page_of(memory)).content.decode()
+    page = root.get(row_url(memory)).content.decode()
     assert "<textarea" not in page
     assert all(words in page for words in ("The person", "sencha, breakfast", "Likes tea.", 'value="restore"'))
 
@@ -310,7 +304,7 @@ def test_an_earlier_revision_can_be_put_back(root: Client) -> None:
     memory = memory_make("Likes tea.")
     first = Revision.objects.get()
     edit(root, memory, content="Likes coffee.")
-    assert object_action(root, memory, verb="put_back", revision=str(first.pk)).status_code == 302
+    assert object_action(root, memory, "put_back", revision=str(first.pk)).status_code == 200
     memory.refresh_from_db()
     assert memory.content == "Likes tea."
     assert Revision.objects.filter(memory=memory).latest("version").action == "restore"
@@ -319,9 +313,9 @@ def test_an_earlier_revision_can_be_put_back(root: Client) -> None:
 def test_a_revision_of_another_memory_is_not_put_back(root: Client) -> None:
     memory, other = memory_make("Likes tea."), memory_make("Works nights.")
     foreign = Revision.objects.get(memory=other)
-    assert object_action(root, memory, verb="put_back", revision=str(foreign.pk)).status_code == 404
-    assert object_action(root, memory, verb="eat").status_code == 404
-    assert root.get(reverse("admin:memories_memory_object_action", args=[memory.pk])).status_code == 405
+    assert object_action(root, memory, "put_back", revision=str(foreign.pk)).status_code == 404
+    assert object_action(root, memory, "eat").status_code == 404
+    assert root.get(row_url(memory, "object_action")).status_code == 405
     memory.refresh_from_db()
     assert memory.content == "Likes tea."
 
@@ -329,7 +323,7 @@ def test_a_revision_of_another_memory_is_not_put_back(root: Client) -> None:
 def test_a_blocked_memory_can_be_allowed(root: Client) -> None:
     memory = memory_make("Always answers the phone.")
     memory_block(memory)
-    assert "Rule <code>instruction_override</code>" in root.get(page_of(memory)).content.decode()
+    assert "Rule <code>instruction_override</code>" in root.get(row_url(memory)).content.decode()
     act(root, "allow_memories", memory)
     memory.refresh_from_db()
     assert not memory.blocked
@@ -340,7 +334,7 @@ def test_a_blocked_memory_can_be_allowed(root: Client) -> None:
 def test_the_page_shows_the_history_with_differences(root: Client) -> None:
     memory = memory_make("Runs at <b>02:30</b> daily.")
     edit(root, memory, content="Runs at <b>03:15</b> daily.", category="workflow")
-    page = root.get(page_of(memory)).content.decode()
+    page = root.get(row_url(memory)).content.decode()
     assert "<del>02:30</del><ins>03:15</ins>" in page
     assert "&lt;b&gt;" in page
     assert "<b>0" not in page
@@ -352,11 +346,11 @@ def test_the_page_shows_the_history_with_differences(root: Client) -> None:
 def test_a_longer_history_needs_no_more_queries(root: Client) -> None:
     memory = memory_make("Version 0.")
     edit(root, memory, content="Version 0, by an administrator.")  # the administrator's name is cached
-    expected = count_queries(root, page_of(memory))
+    expected = count_queries(root, row_url(memory))
     for number in range(1, 6):
         memory.refresh_from_db()
         edit(root, memory, content=f"Version {number}.")
-    assert count_queries(root, page_of(memory)) == expected
+    assert count_queries(root, row_url(memory)) == expected
 
 
 def test_an_export_is_json_lines(root: Client) -> None:
@@ -372,8 +366,8 @@ def test_an_export_is_json_lines(root: Client) -> None:
 
 def test_opening_another_persons_memory_is_recorded(root: Client) -> None:
     memory, own = memory_make("Likes tea."), memory_make("Mine.", book=book_make(owner_make("bob")))
-    root.get(page_of(memory))
-    root.get(page_of(own))
+    root.get(row_url(memory))
+    root.get(row_url(own))
     opened = AuditEntry.objects.filter(action__in=("view", "list"))
     assert [entry.object_id for entry in opened] == [str(memory.pk)]
     root.get(LIST)
@@ -384,7 +378,7 @@ def test_opening_another_persons_memory_is_recorded(root: Client) -> None:
 def test_a_memory_links_to_the_session_it_came_from(root: Client) -> None:
     memory, session = memory_make(), session_make()
     Memory.objects.filter(pk=memory.pk).update(session_id=session.pk)
-    assert reverse("admin:gateway_session_change", args=[session.pk]) in root.get(page_of(memory)).content.decode()
+    assert row_url(session) in root.get(row_url(memory)).content.decode()
 
 
 @pytest.mark.any_database

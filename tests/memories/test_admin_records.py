@@ -1,7 +1,5 @@
 """/admin/: read-only pages for revisions, change sets, owners, books, and other records"""
 
-from typing import Any
-
 import pytest
 from django.contrib.admin import site
 from django.contrib.auth.models import User
@@ -13,16 +11,10 @@ from memories.history.word_diff import word_diff
 from memories.models import ChangeSet, Memory, Owner, Revision, WriteOrigin
 from memories.services import MemoryFields, Source, book_writing
 from tests.admin_pages import count_queries
-from tests.admin_rows import memory_make, owner_make, staff_client
+from tests.admin_rows import listed, memory_make, owner_make, row_url, staff_client
 
 pytestmark = pytest.mark.django_db
 REVISIONS = "/admin/memories/revision/"
-
-
-def listed(client: Client, path: str, **query: str) -> list[Any]:
-    answer = client.get(path, query)
-    assert answer.status_code == 200
-    return list(answer.context["cl"].result_list)
 
 
 def test_revisions_are_filtered_by_actor_origin_change_set_and_review(root: Client) -> None:
@@ -78,7 +70,7 @@ def test_a_revision_shows_the_words_that_changed(root: Client) -> None:
 def test_revisions_cannot_be_added_changed_or_deleted_even_by_a_superuser(root: Client) -> None:
     memory_make()
     revision = Revision.objects.get()
-    change = reverse("admin:memories_revision_change", args=[revision.pk])
+    change = row_url(revision)
     assert root.post(change, {"actor": "nobody"}).status_code == 403
     assert root.post("/admin/memories/revision/add/", {}).status_code == 403
     assert root.post(reverse("admin:memories_revision_delete", args=[revision.pk]), {"post": "yes"}).status_code == 403

@@ -14,7 +14,7 @@ from django.test import Client, RequestFactory
 from django.urls import reverse
 
 from tests.admin_pages import Rows, add_of, delete_of, list_of, page_of, pages
-from tests.admin_rows import staff_client, user_make
+from tests.admin_rows import row_url, staff_client, user_make
 
 pytestmark = [pytest.mark.django_db, pytest.mark.any_database]
 ROLES = {
@@ -82,8 +82,10 @@ OBJECT_ACTIONS = {
     "reviews.consolidationrun stop": "s",
     "reviews.consolidationrun undo": "sa",
     "reviews.reviewrun again": "sa",
+    "reviews.reviewrun approve": "sa",
     "reviews.reviewrun cancel": "sa",
     "reviews.reviewrun put_back": "sa",
+    "reviews.reviewrun reject": "sa",
     "reviews.reviewrun undo": "sa",
 }
 # Actions of a list.
@@ -107,7 +109,7 @@ ACTIONS = {
 SendRequest = Callable[[Client, Rows], Any]
 EXTRA_URLS: dict[str, tuple[str, SendRequest]] = {
     "auth_user_password_change": ("s", lambda c, r: c.get(f"/admin/auth/user/{r['auth.user'].pk}/password/")),
-    "gateway_agent_try": ("s", lambda c, r: c.post(reverse("admin:gateway_agent_try", args=[r["gateway.agent"].pk]))),
+    "gateway_agent_try": ("s", lambda c, r: c.post(row_url(r["gateway.agent"], "try"))),
     "memories_auditentry_export_lines": ("sv", lambda c, r: c.get("/admin/memories/auditentry/export/")),
     "memories_book_consolidate": (
         "s",
@@ -116,12 +118,6 @@ EXTRA_URLS: dict[str, tuple[str, SendRequest]] = {
     "reviews_consolidationrun_progress": (
         "sav",
         lambda c, r: c.get(reverse("admin:reviews_consolidationrun_progress", args=[r["reviews.consolidationrun"].pk])),
-    ),
-    "reviews_reviewrun_decide": (
-        "sa",
-        lambda c, r: c.post(
-            reverse("admin:reviews_reviewrun_decide", args=[r["reviews.reviewrun"].pk]), {"verb": "reject"}
-        ),
     ),
     "reviews_reviewrun_now": (
         "sa",

@@ -20,6 +20,7 @@ from django.test import AsyncClient, Client
 from psycopg_pool import PoolTimeout
 from pytest_django.fixtures import Settings
 
+from gateway.jobs import Throttle
 from gateway.models import ApiKey
 from memories.api.export import LONG, download
 from memories.database import access
@@ -60,7 +61,7 @@ def lanes(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]
     settings.DB_BUSY_SECONDS = 1.0
     monkeypatch.setattr("memories.database.access._full_at", -1000.0)
     # Whatever an earlier test scheduled ended with its event loop and threads.
-    monkeypatch.setattr("gateway.limits.key_uses._due", 0.0)
+    monkeypatch.setattr("gateway.limits.key_uses._writes", Throttle())
     monkeypatch.setattr("memories.database.access._next_checkpoint", 0.0)
     yield
     close_lanes()

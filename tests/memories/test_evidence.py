@@ -131,6 +131,9 @@ def own_text(text: str) -> str:
         ("EXECUTION RESULT of [execute_bash]:\nI like gold.", ""),
         ("Tool output for tool call call_1 (read_file):\n\nI like gold.", ""),
         ("TOOL RESPONSE: \n---------------------\nI like gold.\n\nUSER'S INPUT\n--------------------\n\nOkay?", ""),
+        ("For context:\n[shopper] said: I like gold.", ""),
+        ("For context:\n[shopper] `fetch` tool returned result: {'result': 'I like gold.'}", ""),
+        ("For context: I live in Graz.", "For context: I live in Graz."),
         ("Observation: I like gold.", "Observation: I like gold."),  # unless it answers a call, see below
         ("Action: call Ann\nObservation: I like gold.", "Action: call Ann\nObservation: I like gold."),
         (f"Go on, I am in Graz:\n{REACT}\nObservation: I like gold.", f"Go on, I am in Graz:\n{REACT}"),

@@ -1,4 +1,4 @@
-"""/admin/reviews/reviewrun/…/decide/: an administrator approves or rejects the writes of a review"""
+"""/admin/reviews/reviewrun/…/action/: an administrator approves or rejects the writes of a review"""
 
 from datetime import timedelta
 from typing import Any
@@ -16,8 +16,9 @@ from reviews.api.reviews import review_json
 from reviews.approvals import expire_approvals, review_approve, review_reject
 from reviews.models import ReviewRun
 from reviews.sweep import reviews_sweep
-from tests.admin_rows import bob
+from tests.admin_rows import bob, row_url
 from tests.factories import memory_make
+from tests.pages import html_of
 from tests.reviews.conftest import MakeReview
 from tests.reviews.talk import adds, contents, deletes, newest_review, reviewed_session, say, updates
 from tests.unsliced import session_delete
@@ -26,16 +27,12 @@ pytestmark = pytest.mark.django_db
 SECRET = "My password is hunter2-" + "Zebra99"
 
 
-def page(client: Client, review: ReviewRun) -> str:
-    return client.get(reverse("admin:reviews_reviewrun_change", args=[review.pk])).content.decode()
-
-
 def decide(client: Client, review: ReviewRun, verb: str, *ticked: int, **words: str) -> Any:
     """Post the form as a browser does and return the resulting page. `w0` is the edited content of write 0."""
     contents = {f"words-{write.index}": write.after or "" for write in review.writes if write.action != "delete"}
     edits = {f"words-{name[1:]}": text for name, text in words.items()}
     data = {"verb": verb, "write": list(ticked), **contents, **edits}
-    return client.post(reverse("admin:reviews_reviewrun_decide", args=[review.pk]), data, follow=True)
+    return client.post(row_url(review, "object_action"), data, follow=True)
 
 
 def messages(answer: Any) -> list[str]:
@@ -54,7 +51,7 @@ def states(review: ReviewRun) -> tuple[str, list[str]]:
 
 @pytest.mark.any_database
 def test_the_page_shows_waiting_writes_ticked_and_editable(root: Client, waiting_review: MakeReview) -> None:
-    html = page(root, waiting_review())
+    html = html_of(root, row_url(waiting_review()))
     assert "This review waits for a decision" in html
     assert html.count('type="checkbox" name="write"') == html.count(" checked>") == 2
     assert "Is vegetarian.</textarea>" in html
@@ -97,7 +94,7 @@ def test_a_decision_leads_to_the_next_review_that_waits(root: Client, waiting_re
     older, newer = waiting_review(), waiting_review(adds("Keeps bees."))
     saved, following = messages(decide(root, newer, "approve", 0))
     assert saved == "Saved 1 memory."
-    assert f'href="{reverse("admin:reviews_reviewrun_change", args=[older.pk])}"' in following
+    assert f'href="{row_url(older)}"' in following
     assert len(messages(decide(root, older, "approve", 0))) == 1
 
 
@@ -127,12 +124,12 @@ def test_expired_writes_can_be_approved_until_they_are_purged(root: Client, wait
     with time_machine.travel(timezone.now() + timedelta(days=settings.APPROVAL_DAYS, seconds=1), tick=False):
         expire_approvals(timezone.now())
         expired = timezone.now()
-    assert "Not decided in time" in page(root, review)
+    assert "Not decided in time" in html_of(root, row_url(review))
     decide(root, review, "approve", 0)
     assert states(review) == ("saved", ["applied", "expired"])
     with time_machine.travel(expired + timedelta(days=settings.UNDO_DAYS, seconds=1), tick=False):
         reviews_sweep()
-    html = page(root, review)
+    html = html_of(root, row_url(review))
     assert 'name="write"' not in html
     assert "Likes tea." not in html
     assert "Is vegetarian." in html
@@ -174,7 +171,7 @@ def test_an_update_is_shown_as_a_difference_and_a_delete_is_not_editable(
 ) -> None:
     leeds, job = memory_make(alice, "Lives in Leeds."), memory_make(alice, "Works at Halvorsen.")
     review = waiting_review(updates(leeds.number, "Lives in York."), deletes(job.number))
-    html = page(root, review)
+    html = html_of(root, row_url(review))
     assert "Lives in <del>Leeds</del><ins>York</ins>." in html
     assert "<del>Works at Halvorsen.</del>" in html
     assert html.count("<textarea") == 1
@@ -201,7 +198,7 @@ def test_an_edit_that_the_scan_blocks_is_an_error_that_keeps_edits(root: Client,
     assert "Likes green tea.</textarea>" in html
     assert html.count(" checked>") == 1
     assert (states(review)[1], contents()) == (["waiting"] * 2, [])
-    assert typed not in page(root, review)
+    assert typed not in html_of(root, row_url(review))
 
 
 @pytest.mark.any_database
@@ -277,7 +274,7 @@ def test_a_review_of_a_deleted_session_has_no_decision(root: Client, waiting_rev
     review = waiting_review()
     assert review.session is not None
     session_delete(review.session)
-    html = page(root, review)
+    html = html_of(root, row_url(review))
     assert 'name="write"' not in html
     decide(root, review, "approve", 0)
     assert contents() == []
@@ -288,17 +285,17 @@ def test_a_review_of_a_deleted_session_has_no_decision(root: Client, waiting_rev
 def test_other_reviews_have_no_decision(alice: Owner, root: Client, state: str) -> None:
     say(reviewed_session(alice))
     ReviewRun.objects.update(state=state)
-    assert 'name="write"' not in page(root, newest_review())
+    assert 'name="write"' not in html_of(root, row_url(newest_review()))
 
 
 @pytest.mark.any_database
 @pytest.mark.parametrize("bad", [{"verb": "burn"}, {"verb": ""}])
 def test_another_verb_is_not_found(root: Client, waiting_review: MakeReview, bad: dict[str, str]) -> None:
-    assert root.post(reverse("admin:reviews_reviewrun_decide", args=[waiting_review().pk]), bad).status_code == 404
+    assert root.post(row_url(waiting_review(), "object_action"), bad).status_code == 404
 
 
 def test_a_decision_about_a_deleted_review_is_answered_with_a_sentence(root: Client) -> None:
-    gone = reverse("admin:reviews_reviewrun_decide", args=["01890000-0000-7000-8000-000000000000"])
+    gone = reverse("admin:reviews_reviewrun_object_action", args=["01890000-0000-7000-8000-000000000000"])
     page = root.post(gone, {"verb": "approve", "write": ["0"]}, follow=True).content.decode()
     assert "There is no review run with the ID “01890000-0000-7000-8000-000000000000”. Perhaps it was deleted." in page
 
@@ -308,13 +305,13 @@ def test_a_decision_about_a_deleted_review_is_answered_with_a_sentence(root: Cli
 def test_a_write_that_does_not_exist_is_refused(root: Client, waiting_review: MakeReview, index: str) -> None:
     review = waiting_review()
     data = {"verb": "approve", "write": [index]}
-    answer = root.post(reverse("admin:reviews_reviewrun_decide", args=[review.pk]), data)
+    answer = root.post(row_url(review, "object_action"), data)
     assert (answer.status_code, contents()) == (200, [])
 
 
 def test_a_decision_is_a_post_with_the_csrf_token(root: Client, waiting_review: MakeReview) -> None:
     review = waiting_review()
-    path = reverse("admin:reviews_reviewrun_decide", args=[review.pk])
+    path = row_url(review, "object_action")
     assert root.get(path).status_code == 405
     strict = Client(enforce_csrf_checks=True)
     strict.cookies = root.cookies

@@ -11,7 +11,6 @@ from django.http import HttpRequest
 from django.test import Client
 
 from memories.models import AuditEntry, Memory, Owner, Revision, WriteOrigin
-from memories.services import MemoryFields, Source, book_get_or_create, book_writing
 from reviews.admin import decisions, many_reviews
 from reviews.approvals import review_approve, review_reject
 from reviews.models import ReviewRun
@@ -19,7 +18,7 @@ from reviews.undo import review_undo_slices
 from reviews.writes import ReviewWrite
 from tests.admin_rows import bob
 from tests.factories import memory_make, owner_make
-from tests.reviews.talk import DONE, adds, newest_review, reviewed_session, run_review, say, updates
+from tests.reviews.talk import adds, edit, newest_review, review_by, reviewed_session, say, updates
 from tests.scripted_model import Says, ScriptedModel
 from tests.unsliced import review_undo
 
@@ -33,9 +32,7 @@ def saved(model: ScriptedModel) -> Save:
     """Return a function that makes a review with applied writes."""
 
     def make(owner: Owner, *steps: Says, **settings: Any) -> ReviewRun:
-        say(reviewed_session(owner, **settings))
-        model.script(*(steps or (adds("Likes tea."),)), DONE)
-        return run_review(newest_review())
+        return review_by(model, owner, *(steps or (adds("Likes tea."),)), **settings)
 
     return make
 
@@ -54,12 +51,6 @@ def contents() -> list[str]:
 def state(review: ReviewRun) -> str:
     review.refresh_from_db()
     return review.state
-
-
-def edit(owner: Owner, number: int, content: str) -> None:
-    source = Source(actor=f"user:{owner.user_id}", origin=WriteOrigin.USER)
-    with book_writing(book_get_or_create(owner.pk, "main"), source) as writer:
-        writer.update(number, MemoryFields(content=content))
 
 
 def audit_notes() -> list[tuple[str | None, str]]:

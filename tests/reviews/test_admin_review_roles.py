@@ -4,16 +4,14 @@ from typing import Any
 
 import pytest
 from django.test import Client
-from django.urls import reverse
 
-from memories.models import AuditEntry, ChangeSet, Memory, Owner, Revision, WriteOrigin
-from memories.services import MemoryFields, Source, book_get_or_create, book_writing
+from memories.models import AuditEntry, Memory, Owner, Revision
 from reviews.models import ReviewRun
 from reviews.writes import ReviewWrite
 from tests.admin_pages import count_queries
-from tests.admin_rows import staff_client
+from tests.admin_rows import row_url, staff_client
 from tests.factories import owner_make
-from tests.reviews.talk import newest_review, reviewed_session, say
+from tests.reviews.talk import due_review, newest_review, saves
 
 pytestmark = [pytest.mark.django_db, pytest.mark.any_database]
 LIST = "/admin/reviews/reviewrun/"
@@ -41,8 +39,7 @@ def write(index: int, state: str, **fields: Any) -> dict[str, Any]:
 
 
 def review_make(owner: Owner, state: str, writes: list[dict[str, Any]]) -> ReviewRun:
-    say(reviewed_session(owner))
-    review = newest_review()
+    review = due_review(owner)
     review.state, review.writes = state, [ReviewWrite.from_json(row) for row in writes]
     review.save()
     return review
@@ -54,21 +51,7 @@ def waiting(owner: Owner, number: int = 2) -> ReviewRun:
 
 def saved(owner: Owner, number: int = 1) -> ReviewRun:
     """Create a review that wrote `number` memories."""
-    review = review_make(owner, "saved", [write(index, "applied") for index in range(number)])
-    source = Source(
-        actor="model", origin=WriteOrigin.BACKGROUND_REVIEW, kind=ChangeSet.Kind.REVIEW, review_id=review.pk
-    )
-    with book_writing(book_get_or_create(owner.pk, "main"), source) as writer:
-        for made in review.writes:
-            made.memory_id = str(writer.add(MemoryFields(content=made.after)).memory.number)
-    assert writer.change_set is not None
-    review.change_set = writer.change_set.pk
-    review.save()
-    return review
-
-
-def page_of(review: ReviewRun) -> str:
-    return reverse("admin:reviews_reviewrun_change", args=[review.pk])
+    return saves(review_make(owner, "saved", []), *(f"Fact number {index}." for index in range(number)))
 
 
 def live() -> int:
@@ -78,7 +61,7 @@ def live() -> int:
 @pytest.mark.parametrize("role", STATUS)
 def test_pages_need_the_view_permission(alice: Owner, role: str) -> None:
     review, client = saved(alice), client_of(role)
-    assert {client.get(path).status_code for path in (LIST, page_of(review))} == {STATUS[role][0]}
+    assert {client.get(path).status_code for path in (LIST, row_url(review))} == {STATUS[role][0]}
 
 
 @pytest.mark.parametrize(("role", "may"), MAY)
@@ -86,7 +69,7 @@ def test_pages_need_the_view_permission(alice: Owner, role: str) -> None:
 def test_only_superusers_and_auditors_can_decide(alice: Owner, role: str, may: bool, verb: str) -> None:
     review, client = waiting(alice), client_of(role)
     data = {"verb": verb, "write": ["0", "1"]}
-    answer = client.post(reverse("admin:reviews_reviewrun_decide", args=[review.pk]), data)
+    answer = client.post(row_url(review, "object_action"), data)
     review.refresh_from_db()
     decided = {"approve": ("saved", 2), "reject": ("cancelled", 0)}[verb]
     assert answer.status_code == STATUS[role][1]
@@ -96,13 +79,13 @@ def test_only_superusers_and_auditors_can_decide(alice: Owner, role: str, may: b
 def test_a_viewer_sees_writes_without_buttons(alice: Owner) -> None:
     client = client_of("viewer")
     for review in (waiting(alice), saved(alice)):
-        page = client.get(page_of(review)).content.decode()
+        page = client.get(row_url(review)).content.decode()
         assert "Fact number 0." in page
-        assert not [word for word in ('name="write"', 'name="verb"', "<textarea", "/decide/") if word in page]
+        assert not [word for word in ('name="write"', 'name="verb"', "<textarea", "/action/") if word in page]
 
 
 def test_an_auditor_sees_the_decision_form(alice: Owner) -> None:
-    page = client_of("auditor").get(page_of(waiting(alice))).content.decode()
+    page = client_of("auditor").get(row_url(waiting(alice))).content.decode()
     assert page.count('name="write"') == 2
     assert 'value="approve"' in page
 
@@ -123,13 +106,13 @@ def test_only_superusers_and_auditors_can_use_list_actions(alice: Owner, role: s
 @pytest.mark.parametrize(("role", "may"), MAY)
 def test_only_superusers_and_auditors_can_redo(alice: Owner, role: str, may: bool) -> None:
     review, client = saved(alice), client_of(role)
-    object_action = reverse("admin:reviews_reviewrun_object_action", args=[review.pk])
+    object_action = row_url(review, "object_action")
     if not may:
         assert client.post(object_action, {"verb": "put_back"}).status_code == 403
         return
-    assert 'value="put_back"' not in client.get(page_of(review)).content.decode()
+    assert 'value="put_back"' not in client.get(row_url(review)).content.decode()
     client.post(object_action, {"verb": "undo"})
-    undone = client.get(page_of(review)).content.decode()
+    undone = client.get(row_url(review)).content.decode()
     assert ('value="put_back"' in undone, 'value="undo"' in undone, live()) == (True, False, 0)
     back = client.post(object_action, {"verb": "put_back"}, follow=True).content.decode()
     assert ("Restored. 1 memory is as it was before the undo." in back, live()) == (True, 1)
@@ -139,7 +122,7 @@ def test_only_superusers_and_auditors_can_redo(alice: Owner, role: str, may: boo
 
 def test_restoring_what_was_changed_since_is_not_recorded_as_restored(alice: Owner) -> None:
     review, client = saved(alice), client_of("superuser")
-    object_action = reverse("admin:reviews_reviewrun_object_action", args=[review.pk])
+    object_action = row_url(review, "object_action")
     client.post(object_action, {"verb": "undo"})
     Revision.objects.filter(action="add").update(version=3)
     Memory.objects.update(version=3)  # as after somebody restored it alone
@@ -154,7 +137,7 @@ def test_users_without_staff_status_are_redirected_to_sign_in(alice: Owner) -> N
     review, client = waiting(alice), Client()
     assert alice.user is not None
     client.force_login(alice.user)
-    path = reverse("admin:reviews_reviewrun_decide", args=[review.pk])
+    path = row_url(review, "object_action")
     answer = client.post(path, {"verb": "approve", "write": ["0"]})
     assert (answer.status_code, answer.headers["Location"].startswith("/admin/login/"), live()) == (302, True, 0)
 
@@ -175,5 +158,5 @@ def test_a_longer_list_needs_no_more_queries(alice: Owner, role: str) -> None:
 def test_a_page_with_more_writes_needs_no_more_queries(alice: Owner, role: str, make: Any) -> None:
     client = client_of(role)
     few, many = make(alice, 1), make(owner_make("charlie"), 6)
-    assert client.get(page_of(many)).content.decode().count("Fact number") == 6
-    assert count_queries(client, page_of(many)) == count_queries(client, page_of(few))
+    assert client.get(row_url(many)).content.decode().count("Fact number") == 6
+    assert count_queries(client, row_url(many)) == count_queries(client, row_url(few))

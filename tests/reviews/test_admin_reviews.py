@@ -16,7 +16,19 @@ from reviews.models import ConsolidationRun, Extraction, ReviewRun
 from reviews.writes import WriteState
 from tests import factories
 from tests.admin_pages import count_queries
-from tests.admin_rows import agent_make, bob, book_make, memory_make, owner_make, session_make, staff_client
+from tests.admin_rows import (
+    agent_make,
+    bob,
+    book_make,
+    listed,
+    memory_make,
+    object_action,
+    owner_make,
+    row_url,
+    session_make,
+    staff_client,
+)
+from tests.reviews.talk import saves
 
 pytestmark = pytest.mark.django_db
 LIST = "/admin/reviews/reviewrun/"
@@ -27,12 +39,6 @@ def review_make(session: Session | None = None, **fields: Any) -> ReviewRun:
     writes = [{"action": "add", "after": "Prefers <b>tea</b>."}]
     values = {"writes": writes, "usage": {"total_tokens": 1480}, **fields}
     return factories.review_make(book_make(session.owner), session=session, **values)
-
-
-def listed(client: Client, **query: str) -> list[ReviewRun]:
-    answer = client.get(LIST, query)
-    assert answer.status_code == 200
-    return list(answer.context["cl"].result_list)
 
 
 def test_the_list_shows_state_trigger_session_writes_usage_and_times(root: Client) -> None:
@@ -49,13 +55,13 @@ def test_reviews_are_filtered_by_state_trigger_session_and_title(root: Client) -
         trigger="idle",
         error={"code": "upstream_error"},
     )
-    assert listed(root, state="failed") == [failed]
-    assert listed(root, trigger="interval") == [saved]
-    assert listed(root, session=str(saved.session_id)) == [saved]
-    assert listed(root, owner__id__exact=str(failed.owner_id)) == [failed]
-    assert listed(root, q="trip") == [failed]
-    assert listed(root, q=str(saved.pk)) == [saved]
-    assert listed(root, q=str(failed.session_id)) == [failed]
+    assert listed(root, LIST, state="failed") == [failed]
+    assert listed(root, LIST, trigger="interval") == [saved]
+    assert listed(root, LIST, session=str(saved.session_id)) == [saved]
+    assert listed(root, LIST, owner__id__exact=str(failed.owner_id)) == [failed]
+    assert listed(root, LIST, q="trip") == [failed]
+    assert listed(root, LIST, q=str(saved.pk)) == [saved]
+    assert listed(root, LIST, q=str(failed.session_id)) == [failed]
 
 
 def test_the_page_shows_writes_error_and_the_frozen_conversation(root: Client) -> None:
@@ -64,7 +70,7 @@ def test_the_page_shows_writes_error_and_the_frozen_conversation(root: Client) -
         error={"code": "upstream_error", "message": "The model server does not know this model."},
         dropped_calls={"shell": 2},
     )
-    page = root.get(reverse("admin:reviews_reviewrun_change", args=[review.pk])).content.decode()
+    page = root.get(row_url(review)).content.decode()
     assert "Prefers &lt;b&gt;tea&lt;/b&gt;." in page
     assert "The model server does not know this model." in page
     assert "answered with an error" not in page, "the stored message is more specific"
@@ -82,7 +88,7 @@ def test_the_result_of_a_review_is_described_in_words(root: Client) -> None:
         usage={"prompt_tokens": 1200, "completion_tokens": 280, "total_tokens": 1480},
         dropped_calls={"web_search": 1, "shell": 2, "open": 5},
     )
-    page = root.get(reverse("admin:reviews_reviewrun_change", args=[review.pk])).content.decode()
+    page = root.get(row_url(review)).content.decode()
     for words in (
         "The model server took longer than 20 seconds.",
         "timed_out: No result within 20 seconds.",
@@ -97,7 +103,7 @@ def test_the_result_of_a_review_is_described_in_words(root: Client) -> None:
 
 def test_a_retry_shows_when_it_begins(root: Client) -> None:
     review = review_make(state="scheduled", error={"code": "rate_limited", "message": "429"}, writes=[])
-    page = root.get(reverse("admin:reviews_reviewrun_change", args=[review.pk])).content.decode()
+    page = root.get(row_url(review)).content.decode()
     assert "The model server had too much to do. The next attempt begins " in page
 
 
@@ -110,10 +116,10 @@ def test_each_write_shows_its_action_and_state(root: Client) -> None:
     review = review_make(writes=writes)
     writes[0]["memory_id"] = str(memory_make("Lives in York.").number)
     ReviewRun.objects.filter(pk=review.pk).update(writes=writes)
-    page = root.get(reverse("admin:reviews_reviewrun_change", args=[review.pk])).content.decode()
+    page = root.get(row_url(review)).content.decode()
     assert "Lives in <del>Leeds</del><ins>York</ins>." in page
     assert "<del>Likes tea.</del>" in page
-    assert reverse("admin:memories_memory_change", args=[Memory.objects.get().pk]) in page
+    assert row_url(Memory.objects.get()) in page
     for words in ("Changed", "Deleted memory 2", "Undone", "Refused", "No room."):
         assert words in page
 
@@ -121,13 +127,13 @@ def test_each_write_shows_its_action_and_state(root: Client) -> None:
 def test_a_review_of_a_deleted_session_is_shown(root: Client) -> None:
     review = review_make()
     ReviewRun.objects.filter(pk=review.pk).update(session=None)
-    assert root.get(reverse("admin:reviews_reviewrun_change", args=[review.pk])).status_code == 200
+    assert root.get(row_url(review)).status_code == 200
     assert "Deleted" in root.get(LIST).content.decode()
 
 
 def test_reviews_cannot_be_edited_or_deleted(root: Client) -> None:
     review = review_make()
-    page = reverse("admin:reviews_reviewrun_change", args=[review.pk])
+    page = row_url(review)
     assert root.post(page, {"state": "failed"}).status_code == 403
     assert root.post(reverse("admin:reviews_reviewrun_delete", args=[review.pk]), {"post": "yes"}).status_code == 403
     review.refresh_from_db()
@@ -146,27 +152,13 @@ def test_a_longer_list_needs_no_more_queries_and_counts_nothing(root: Client) ->
 
 def saved_review() -> ReviewRun:
     """Create a review that wrote a memory."""
-    review = review_make()
-    source = Source(
-        actor="model", origin=WriteOrigin.BACKGROUND_REVIEW, kind=ChangeSet.Kind.REVIEW, review_id=review.pk
-    )
-    with book_writing(review.book, source) as writer:
-        writer.add(MemoryFields(content="Prefers tea."))
-    assert writer.change_set is not None
-    review.change_set = writer.change_set.pk
-    review.save()
-    return review
-
-
-def object_action(client: Client, review: ReviewRun, verb: str) -> str:
-    path = reverse("admin:reviews_reviewrun_object_action", args=[review.pk])
-    return client.post(path, {"verb": verb}, follow=True).content.decode()
+    return saves(review_make(), "Prefers tea.")
 
 
 @pytest.mark.any_database
 def test_an_undo_reverts_memories_and_names_the_administrator(root: Client) -> None:
     review = saved_review()
-    assert "Undone. 1 memory was changed back." in object_action(root, review, "undo")
+    assert "Undone. 1 memory was changed back." in object_action(root, review, "undo").content.decode()
     review.refresh_from_db()
     assert (review.state, Memory.objects.get().deleted_at is not None) == ("undone", True)
     assert Revision.objects.latest("created_at").actor == bob()
@@ -203,34 +195,31 @@ def test_an_auditor_can_undo_a_review() -> None:
 def test_a_viewer_cannot_undo_a_review() -> None:
     review = saved_review()
     client = staff_client(may=("reviews.view_reviewrun",))
-    page = client.get(reverse("admin:reviews_reviewrun_change", args=[review.pk])).content.decode()
+    page = client.get(row_url(review)).content.decode()
     assert 'value="undo"' not in page
-    assert (
-        client.post(reverse("admin:reviews_reviewrun_object_action", args=[review.pk]), {"verb": "undo"}).status_code
-        == 403
-    )
+    assert object_action(client, review, "undo").status_code == 403
     assert Memory.objects.get().deleted_at is None
 
 
 def test_undoing_a_review_without_writes_shows_a_message(root: Client) -> None:
     review = review_make(state="nothing_to_save", writes=[])
-    assert "This review wrote nothing that could be undone." in object_action(root, review, "undo")
+    assert "This review wrote nothing that could be undone." in object_action(root, review, "undo").content.decode()
 
 
 def test_a_scheduled_review_is_cancelled_once(root: Client) -> None:
     review = review_make(state="scheduled")
-    assert "Cancelled." in object_action(root, review, "cancel")
+    assert "Cancelled." in object_action(root, review, "cancel").content.decode()
     review.refresh_from_db()
     assert review.state == "cancelled"
-    assert "It had already finished." in object_action(root, review, "cancel")
-    assert AuditEntry.objects.filter(object_id=review.pk, note="Cancel.").count() == 1
+    assert "It has already finished." in object_action(root, review, "cancel").content.decode()
+    assert AuditEntry.objects.filter(object_id=review.pk, note="Cancelled.").count() == 1
 
 
 def test_a_failed_review_is_repeated_as_a_new_one(root: Client) -> None:
     agent_make(memory_review_interval=3)
     session = session_make(turns=2)
     review = review_make(session, state="failed")
-    assert "A new review is scheduled." in object_action(root, review, "again")
+    assert "A new review is scheduled." in object_action(root, review, "again").content.decode()
     again = ReviewRun.objects.latest("created_at")
     assert (again.state, again.trigger, again.last_seq) == ("scheduled", "request", 4)
 
@@ -239,31 +228,29 @@ def test_no_review_of_a_deactivated_account_is_scheduled(root: Client) -> None:
     agent_make(memory_review_interval=3)
     review = review_make(session_make(turns=2), state="failed")
     User.objects.filter(pk=review.owner.user_id).update(is_active=False)
-    assert "This account is deactivated." in object_action(root, review, "again")
+    assert "This account is deactivated." in object_action(root, review, "again").content.decode()
     assert ReviewRun.objects.get() == review
 
 
 def test_a_session_can_be_reviewed_from_its_page(root: Client) -> None:
     session = session_make(turns=2)
     path = reverse("admin:reviews_reviewrun_now", args=[session.pk])
-    assert path in root.get(reverse("admin:gateway_session_change", args=[session.pk])).content.decode()
+    assert path in root.get(row_url(session)).content.decode()
     Session.objects.filter(pk=session.pk).update(reviewed_through=4)
     refused = root.post(path, follow=True).content.decode()
     assert "Nothing was said in this session since its last review." in refused
     Session.objects.filter(pk=session.pk).update(reviewed_through=0)
-    assert root.post(path).headers["Location"] == reverse(
-        "admin:reviews_reviewrun_change", args=[ReviewRun.objects.get().pk]
-    )
+    assert root.post(path).headers["Location"] == row_url(ReviewRun.objects.get())
 
 
 def test_a_change_set_can_be_undone_and_redone(root: Client) -> None:
     saved_review()
     first = ChangeSet.objects.get()
-    root.post(reverse("admin:memories_changeset_object_action", args=[first.pk]), {"verb": "undo"})
+    object_action(root, first, "undo")
     assert Memory.objects.get().deleted_at is not None
     second = ChangeSet.objects.get(undoes=first)
     assert second.actor == bob()
-    root.post(reverse("admin:memories_changeset_object_action", args=[second.pk]), {"verb": "undo"})
+    object_action(root, second, "undo")
     assert Memory.objects.get().deleted_at is None
 
 

@@ -10,7 +10,7 @@ from gateway.models import Run, Session
 from reviews.admin.turn_reviews import MAX_REVIEWS, reviews_of_turn
 from reviews.models import ReviewRun
 from tests.admin_pages import saved_review_make
-from tests.admin_rows import book_make, memory_make, session_make, staff_client
+from tests.admin_rows import book_make, memory_make, row_url, session_make, staff_client
 
 pytestmark = pytest.mark.django_db
 
@@ -40,7 +40,7 @@ def test_a_turns_page_shows_the_reviews_that_read_it_and_their_writes(session: S
     for turn in (2, 3):
         page = client.get(page_of(turn))
         (shown,) = page.context["review_parts"]
-        assert shown["url"] == reverse("admin:reviews_reviewrun_change", args=[review.pk])
+        assert shown["url"] == row_url(review)
         assert [write.write.after for write in shown["writes"]] == ["Prefers tea."]
         assert "Prefers tea." in page.content.decode()
     first = client.get(page_of(1)).content.decode()
@@ -68,5 +68,5 @@ def test_the_reviews_of_a_turn_are_limited_and_need_two_queries(session: Session
 def test_a_review_links_to_the_turns_it_read(session: Session) -> None:
     review = review_of_turns(session, first=3, last=6)
     client: Client = staff_client(superuser=True)
-    page = client.get(reverse("admin:reviews_reviewrun_change", args=[review.pk])).content.decode()
+    page = client.get(row_url(review)).content.decode()
     assert f'<a class="db-link" href="{page_of(2)}">turns 2 to 3</a>' in page

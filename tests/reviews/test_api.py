@@ -12,14 +12,12 @@ from reviews.api import reviews
 from reviews.models import ReviewRun
 from tests.conftest import Api
 from tests.factories import agent_make, key_make
-from tests.reviews.talk import DONE, adds, newest_review, reviewed_session, run_review, say
+from tests.reviews.talk import adds, review_by, reviewed_session, say
 from tests.scripted_model import ScriptedModel
 
 
 def make_review(owner: Owner, model: ScriptedModel, **settings: Any) -> ReviewRun:
-    say(reviewed_session(owner, **settings))
-    model.script(adds("Is vegetarian.", "Likes tea."), DONE)
-    return run_review(newest_review())
+    return review_by(model, owner, adds("Is vegetarian.", "Likes tea."), **settings)
 
 
 async def test_a_review_is_shown_with_its_writes(alice: Owner, alice_api: Api, model: ScriptedModel) -> None:

@@ -59,16 +59,6 @@ async def test_a_page_in_a_repeated_step_is_not_saved_by_a_review(
     assert await reviewed(model) == BOTH
 
 
-@pytest.mark.any_database
-async def test_what_another_participant_says_is_not_saved_by_a_review(alice_api: Api, model: ScriptedModel) -> None:
-    """In a group chat, clients send what other agents say as the user, each with its name."""
-    await in_thread(reviewing_agent)
-    model.script("Good boots.")
-    said = [user("I wear size 43. Which boots?"), {**user(PLANTED), "name": "researcher"}, user("So?")]
-    await ask(alice_api, *said)
-    assert await reviewed(model) == BOTH
-
-
 async def test_a_page_of_an_earlier_turn_is_still_known(alice_api: Api, model: ScriptedModel) -> None:
     """Clients that search documents put those found for the newest question there."""
     await in_thread(reviewing_agent, memory_review_interval=2)

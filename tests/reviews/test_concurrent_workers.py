@@ -14,7 +14,7 @@ from reviews.claiming import review_claim
 from reviews.models import ReviewRun
 from reviews.runner import execute
 from tests.factories import session_make
-from tests.reviews.talk import DONE, adds, newest_review, reviewed_session, reviewing_agent, say
+from tests.reviews.talk import DONE, adds, due_review, newest_review, reviewed_session, reviewing_agent, say
 from tests.scripted_model import ScriptedModel
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -37,8 +37,7 @@ def in_threads(work: Callable[[int], Any]) -> list[Any]:
 
 
 def test_only_one_worker_claims_a_review(alice: Owner) -> None:
-    say(reviewed_session(alice))
-    review = newest_review()
+    review = due_review(alice)
     claims = in_threads(lambda _: review_claim(review.pk))
     assert sum(claim is not None for claim in claims) == 1
     review.refresh_from_db()
@@ -57,8 +56,7 @@ def test_only_one_review_of_a_session_runs(alice: Owner) -> None:
 
 
 def test_a_review_delivered_to_all_workers_is_applied_once(alice: Owner, model: ScriptedModel) -> None:
-    say(reviewed_session(alice))
-    review = newest_review()
+    review = due_review(alice)
     model.script(adds("Likes tea.", "Is vegetarian."), DONE)
 
     def work(_: int) -> None:

@@ -14,7 +14,7 @@ from reviews.ending import reviews_cancel, reviews_end
 from reviews.models import ReviewRun
 from reviews.services import ReviewOutcome, expire_leases, review_cancel, review_finish, review_time_out
 from reviews.writes import ReviewWrite, WriteState
-from tests.reviews.talk import newest_review, reviewed_session, say
+from tests.reviews.talk import due_review
 from tests.unsliced import book_clear, session_delete
 
 State = ReviewRun.State
@@ -23,8 +23,7 @@ State = ReviewRun.State
 @pytest.fixture
 def claim(alice: Owner) -> ReviewClaim:
     """A review that a worker has claimed."""
-    say(reviewed_session(alice))
-    claim = review_claim(newest_review().pk)
+    claim = review_claim(due_review(alice).pk)
     assert claim is not None
     return claim
 

@@ -9,15 +9,13 @@ from memories.api.export import export_lines
 from memories.models import Memory, Owner
 from reviews.frozen import read_frozen
 from reviews.models import ReviewRun
-from tests.reviews.talk import DONE, adds, newest_review, reviewed_session, run_review, say
+from tests.reviews.talk import adds, newest_review, review_by, reviewed_session, say
 from tests.scripted_model import ScriptedModel
 from tests.unsliced import forget_memories, session_delete
 
 
 def saved(owner: Owner, model: ScriptedModel, **settings: object) -> ReviewRun:
-    say(reviewed_session(owner, **settings), "I'm a vegetarian.")
-    model.script(adds("Is vegetarian."), DONE)
-    return run_review(newest_review())
+    return review_by(model, owner, adds("Is vegetarian."), said="I'm a vegetarian.", **settings)
 
 
 @pytest.mark.parametrize("state", ["scheduled", "running", "awaiting_approval"])

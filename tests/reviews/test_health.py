@@ -15,7 +15,7 @@ from memories.models import Memory, Owner
 from reviews.models import ReviewRun
 from tests.conftest import Api
 from tests.factories import memory_make, session_make
-from tests.reviews.talk import DONE, adds, newest_review, reviewed_session, reviewing_agent, run_review, say
+from tests.reviews.talk import DONE, adds, newest_review, review_by, reviewed_session, reviewing_agent, run_review, say
 from tests.scripted_model import ScriptedModel
 
 
@@ -91,9 +91,7 @@ def test_the_health_shows_blocked_memories(alice: Owner, number: int, words: str
 def test_the_health_shows_an_exhausted_quota(
     alice: Owner, model: ScriptedModel, settings: Any, setting: str, words: str
 ) -> None:
-    say(reviewed_session(alice))
-    model.script(DONE)
-    run_review(newest_review())
+    review_by(model, alice)
     assert "used up" not in health(alice)["text"]
     setattr(settings, setting, 1)
     found = health(alice)

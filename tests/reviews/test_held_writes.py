@@ -25,6 +25,7 @@ from tests.reviews.talk import (
     adds,
     contents,
     newest_review,
+    review_by,
     reviewed_session,
     reviewing_agent,
     run_review,
@@ -113,9 +114,7 @@ def test_a_write_from_another_sessions_answer_waits(alice: Owner, model: Scripte
     """A client may send a model's answer as a user message, as aider's architect does with its editor."""
     plan = "I would rename the folder to bergen, since I live in Bergen. Then I add a test for each name."
     say(reviewed_session(alice), "Find a better name for the folder", plan)
-    say(reviewed_session(alice), plan)
-    model.script(adds("Lives in Bergen."), DONE)
-    review = run_review(newest_review())
+    review = review_by(model, alice, adds("Lives in Bergen."), said=plan)
     assert [(write.state, write.rule) for write in review.writes] == [("waiting", "evidence_pasted")]
 
 

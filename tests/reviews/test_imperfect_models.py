@@ -5,20 +5,14 @@ import json
 import pytest
 
 from memories.models import Owner
-from reviews.models import ReviewRun
 from tests.factories import memory_make
-from tests.reviews.talk import DONE, adds, contents, newest_review, reviewed_session, run_review, say
+from tests.reviews.talk import DONE, adds, contents, due_review, newest_review, run_review, say
 from tests.scripted_model import Says, ScriptedModel, calls
 
 pytestmark = pytest.mark.any_database
 
 ARGUMENTS = json.dumps({"content": "Is vegetarian.", "target": "user", "evidence": "I am a vegetarian."})
 CALL = f'{{"name": "add_memory", "arguments": {ARGUMENTS}}}'
-
-
-def due_review(owner: Owner) -> ReviewRun:
-    say(reviewed_session(owner))
-    return newest_review()
 
 
 @pytest.mark.parametrize(

@@ -161,6 +161,18 @@ async def test_text_parts_are_read_and_tool_results_only_mentioned(alice_api: Ap
     assert not await in_thread(Message.objects.filter(text__contains="jazz").exists)
 
 
+async def test_another_participant_of_a_group_chat_does_not_speak_for_the_person(
+    alice_api: Api, model: ScriptedModel
+) -> None:
+    told = {"role": "user", "content": "I am a vegetarian.", "name": "user"}
+    other = {"role": "user", "content": "The Minster Inn is the best hotel in York.", "name": "researcher"}
+    await ingest(alice_api, [told, other])
+    await run_newest_review(model, adds("Is vegetarian.", "The Minster Inn is the best hotel in York."), DONE)
+    assert [memory.content for memory in await in_thread(lambda: list(Memory.objects.all()))] == ["Is vegetarian."]
+    _, proposals = await alice_api.get("/api/proposals?state=waiting")
+    assert [row["evidence"]["kind"] for row in proposals["data"]] == ["tool"]
+
+
 async def test_the_token_limit_of_reviews_applies(alice_api: Api, model: ScriptedModel, settings: Settings) -> None:
     settings.REVIEW_TOKENS = 60
     messages = [{"role": ("user", "assistant")[n % 2], "content": f"Fact number {n}."} for n in range(40)]

@@ -23,7 +23,7 @@ from tests.factories import BY_HAND, memory_make
 from tests.overlapping import only_postgresql, overlap
 from tests.reviews.consolidation.rows import add_turns, book_of, request, settings_make, talk
 from tests.reviews.consolidation.test_clear import proposal_make
-from tests.reviews.talk import newest_review, reviewed_session, say
+from tests.reviews.talk import due_review
 from tests.unsliced import book_clear, session_delete, undo_changes
 
 pytestmark = [pytest.mark.django_db(transaction=True), only_postgresql]
@@ -49,8 +49,7 @@ def cleared(owner: Owner) -> ChangeSet:
 def test_a_clear_waits_for_a_review_that_ends(alice: Owner, monkeypatch: pytest.MonkeyPatch) -> None:
     # As if the session had begun after the clear marked the sessions.
     monkeypatch.setattr("reviews.consolidation.clear.each_page", lambda *_: lambda limit: 0)
-    say(reviewed_session(alice))
-    claim = review_claim(newest_review().pk)
+    claim = review_claim(due_review(alice).pk)
     assert claim is not None
     overlap(
         lambda: review_finish(claim, ReviewOutcome()),

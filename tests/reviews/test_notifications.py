@@ -7,7 +7,7 @@ import pytest
 from memories.messaging.outbox import notifications_after
 from memories.models import Memory, Notification, Owner
 from tests.factories import memory_make
-from tests.reviews.talk import DONE, adds, deletes, newest_review, reviewed_session, run_review, say, updates
+from tests.reviews.talk import adds, deletes, newest_review, review_by, run_review, updates
 from tests.scripted_model import Says, ScriptedModel
 
 pytestmark = pytest.mark.any_database
@@ -21,9 +21,7 @@ def notifications_of_review(owner: Owner, model: ScriptedModel, *steps: Says, **
     memory_make(owner, "Likes tea.")
     memory_make(owner, "Lives in York.")
     before = Notification.objects.count()
-    say(reviewed_session(owner, **settings))
-    model.script(*steps, DONE)
-    run_review(newest_review())
+    review_by(model, owner, *steps, **settings)
     return [note for note in notifications_after(owner.pk, before) if note["kind"] != "resync"]
 
 

@@ -16,12 +16,12 @@ from gateway.models import Agent, Configuration, Message, Run, Session
 from memories.artifacts.store import artifact_put
 from memories.history.undo import UndoResult, change_set_get
 from memories.models import Artifact, ArtifactRevision, Book, ChangeSet, Owner, WriteOrigin
-from memories.services import MemoryFields, Source, book_writing
+from memories.services import Source
 from reviews.models import ConsolidationRun, ReviewRun
 from reviews.page.document import changed_lines
-from reviews.writes import ReviewWrite
 from tests.factories import agent_make, owner_make, session_make
 from tests.pages import client_of, html_of, text_of
+from tests.reviews.talk import saves
 from tests.unsliced import review_undo, undo_changes
 
 pytestmark = pytest.mark.django_db
@@ -71,20 +71,7 @@ def write_json(
 
 
 def saved_review(session: Session, book: Book, *contents: str) -> ReviewRun:
-    review = review_make(session, book)
-    source = Source(
-        actor="model", origin=WriteOrigin.BACKGROUND_REVIEW, kind=ChangeSet.Kind.REVIEW, review_id=review.pk
-    )
-    with book_writing(book, source) as writer:
-        memories = [writer.add(MemoryFields(content=content)).memory for content in contents]
-        assert writer.change_set is not None
-    review.change_set = writer.change_set.pk
-    review.writes = [
-        ReviewWrite.from_json(write_json(index, memory.content, state="applied", key=str(memory.number)))
-        for index, memory in enumerate(memories)
-    ]
-    review.save()
-    return review
+    return saves(review_make(session, book), *contents)
 
 
 def by_person(owner: Owner) -> Source:

@@ -10,7 +10,7 @@ from prompts.copies import is_prompt_copy
 from prompts.files import prompt_file
 from prompts.review import ExistingMemory, review_prompt
 from tests.factories import memory_make
-from tests.reviews.talk import DONE, adds, newest_review, reviewed_session, run_review, say
+from tests.reviews.talk import adds, review_by
 from tests.scripted_model import ScriptedModel
 
 pytestmark = pytest.mark.any_database
@@ -138,8 +138,6 @@ def test_no_write_accepts_a_copy(alice: Owner, text: str) -> None:
 
 
 def test_a_review_that_repeats_its_prompt_saves_nothing(alice: Owner, model: ScriptedModel) -> None:
-    say(reviewed_session(alice))
-    model.script(adds(TEXT[:1200], SENTENCES[0]), DONE)
-    review = run_review(newest_review())
+    review = review_by(model, alice, adds(TEXT[:1200], SENTENCES[0]))
     assert (review.state, [w.state for w in review.writes]) == ("nothing_to_save", ["refused"] * 2)
     assert "own instructions" in review.writes[0].reason

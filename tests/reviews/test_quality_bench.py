@@ -9,6 +9,7 @@ import pytest
 
 from bench.review_scoring import score_case, totals
 from tests import warm_process
+from tests.migrated import migrated_file
 
 BENCH = Path(__file__).resolve().parents[2] / "bench" / "review_quality.py"
 CASE: dict[str, Any] = {
@@ -91,7 +92,8 @@ def test_no_writes_are_correct_if_none_are_expected() -> None:
 def test_the_harness_runs_the_products_review_on_the_cases(tmp_path: Path) -> None:
     data = tmp_path / "cases.json"
     data.write_text(json.dumps([CASE, SMALL_TALK]))
-    completed = warm_process.run([str(BENCH), "--data", str(data), "--scripted"], env=os.environ, timeout=120)
+    env = {**os.environ, "MIGRATED_DATABASE": str(migrated_file())}
+    completed = warm_process.run([str(BENCH), "--data", str(data), "--scripted"], env=env, timeout=120)
     assert completed.returncode == 0, completed.stderr
     found = json.loads(completed.stdout.splitlines()[-1])
     assert [found[name] for name in ("fact_recall", "precision", "update_rate", "nothing_accuracy")] == [1.0] * 4

@@ -7,24 +7,17 @@ import time_machine
 
 from gateway.models import Session
 from memories.models import Owner
-from reviews.models import ReviewRun
 from reviews.quotas import usage_today
-from tests.factories import session_make
-from tests.reviews.talk import DONE, newest_review, reviewed_session, reviewing_agent, run_review, say
+from tests.reviews.talk import DONE, due_review, newest_review, reviewed_session, run_review, say
 from tests.scripted_model import ScriptedModel
 
 pytestmark = pytest.mark.any_database
 
 
-def review_of_new_session(owner: Owner) -> ReviewRun:
-    say(session_make(owner, reviewing_agent()))
-    return newest_review()
-
-
 def test_the_number_of_reviews_is_limited(alice: Owner, model: ScriptedModel, settings: Any) -> None:
     settings.REVIEWS_PER_DAY = 2
     model.script(DONE, DONE)
-    reviews = [run_review(review_of_new_session(alice)) for _ in range(3)]
+    reviews = [run_review(due_review(alice)) for _ in range(3)]
     assert [review.state for review in reviews] == ["nothing_to_save", "nothing_to_save", "scheduled"]
     late = reviews[-1]
     assert (late.attempts, late.error["code"], late.not_before) == (0, "daily_limit", usage_today(alice).ends)
@@ -33,21 +26,21 @@ def test_the_number_of_reviews_is_limited(alice: Owner, model: ScriptedModel, se
 def test_the_number_of_tokens_is_limited(alice: Owner, model: ScriptedModel, settings: Any) -> None:
     settings.REVIEW_TOKENS_PER_DAY = 20  # each review uses ten
     model.script(DONE, DONE)
-    states = [run_review(review_of_new_session(alice)).state for _ in range(3)]
+    states = [run_review(due_review(alice)).state for _ in range(3)]
     assert states == ["nothing_to_save", "nothing_to_save", "scheduled"]
 
 
 def test_a_limit_of_zero_is_no_quota(alice: Owner, model: ScriptedModel, settings: Any) -> None:
     settings.REVIEWS_PER_DAY = settings.REVIEW_TOKENS_PER_DAY = 0
     model.script(DONE, DONE)
-    assert {run_review(review_of_new_session(alice)).state for _ in range(2)} == {"nothing_to_save"}
+    assert {run_review(due_review(alice)).state for _ in range(2)} == {"nothing_to_save"}
 
 
 def test_a_review_beyond_the_quota_runs_the_next_day(alice: Owner, model: ScriptedModel, settings: Any) -> None:
     settings.REVIEWS_PER_DAY = 1
     model.script(DONE, DONE)
-    run_review(review_of_new_session(alice))
-    late = run_review(review_of_new_session(alice))
+    run_review(due_review(alice))
+    late = run_review(due_review(alice))
     with time_machine.travel(late.not_before, tick=False):
         assert run_review(late).state == "nothing_to_save"
 
@@ -57,7 +50,7 @@ def test_only_a_sessions_newest_review_waits_and_reads_everything(
 ) -> None:
     settings.REVIEWS_PER_DAY = 1
     model.script(DONE)
-    run_review(review_of_new_session(alice))
+    run_review(due_review(alice))
     session = reviewed_session(alice)
     say(session, "I live in York.")
     first = newest_review()
@@ -74,8 +67,8 @@ def test_only_a_sessions_newest_review_waits_and_reads_everything(
 def test_owners_have_separate_quotas(alice: Owner, charlie: Owner, model: ScriptedModel, settings: Any) -> None:
     settings.REVIEWS_PER_DAY = 1
     model.script(DONE, DONE)
-    run_review(review_of_new_session(alice))
-    assert run_review(review_of_new_session(charlie)).state == "nothing_to_save"
+    run_review(due_review(alice))
+    assert run_review(due_review(charlie)).state == "nothing_to_save"
 
 
 def test_the_day_is_a_utc_day_in_every_time_zone(alice: Owner) -> None:
@@ -88,7 +81,7 @@ def test_the_day_is_a_utc_day_in_every_time_zone(alice: Owner) -> None:
 def test_an_exhausted_quota_does_not_affect_turns(alice: Owner, model: ScriptedModel, settings: Any) -> None:
     settings.REVIEWS_PER_DAY = 1
     model.script(DONE)
-    run_review(review_of_new_session(alice))
+    run_review(due_review(alice))
     session = reviewed_session(alice)
     assert say(session).state == "completed"
     assert Session.objects.get(pk=session.pk).turns == 1

@@ -22,7 +22,18 @@ from reviews.models import ReviewRun
 from tests.conftest import Api
 from tests.factories import memory_make, session_make
 from tests.gateway.v1 import ask
-from tests.reviews.talk import DONE, PAGE, PLANTED, adds, newest_review, reviewed_session, run_review, say, updates
+from tests.reviews.talk import (
+    DONE,
+    PAGE,
+    PLANTED,
+    adds,
+    newest_review,
+    review_by,
+    reviewed_session,
+    run_review,
+    say,
+    updates,
+)
 from tests.scripted_model import Says, ScriptedModel, calls
 from tests.unsliced import session_delete
 
@@ -111,18 +122,14 @@ def test_a_review_joins_waiting_proposals_and_saves_the_rest(alice: Owner, model
 
 def test_reviews_with_approval_join_waiting_proposals_too(alice: Owner, model: ScriptedModel) -> None:
     for _ in range(2):
-        say(reviewed_session(alice, memory_review_approval=True))
-        model.script(adds("Is vegetarian."), DONE)
-        run_review(newest_review())
+        review_by(model, alice, adds("Is vegetarian."), memory_review_approval=True)
     assert [[(w.after, w.times) for w in run.writes] for run in waiting_reviews()] == [[("Is vegetarian.", 1)]]
 
 
 @pytest.mark.any_database
 def test_a_write_that_later_writes_depend_on_is_not_joined(alice: Owner, model: ScriptedModel) -> None:
     for steps in ([adds(PLANTED)], [adds(PLANTED), updates("new1", f"{PLANTED} It is in York.")]):
-        say(reviewed_session(alice), PASTED)
-        model.script(*steps, DONE)
-        run_review(newest_review())
+        review_by(model, alice, *steps, said=PASTED)
     second = waiting_reviews()[1]
     assert [write.state for write in second.writes] == ["waiting", "waiting"]
     review_approve(second, actor="user:1")

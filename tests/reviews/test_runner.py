@@ -16,8 +16,8 @@ from django.utils import timezone
 from gateway.errors import UpstreamRefused, UpstreamSilent, UpstreamUnreachable
 from gateway.models import Session
 from memories.errors import InvalidRequest, RateLimited
-from memories.models import Book, ChangeSet, Memory, Notification, Owner, Revision, WriteOrigin
-from memories.services import MemoryFields, Source, book_writing
+from memories.models import Book, ChangeSet, Memory, Notification, Owner, Revision
+from memories.services import MemoryFields, book_writing
 from prompts.files import prompt_file
 from reviews import ending
 from reviews import runner as review_runner
@@ -26,22 +26,23 @@ from reviews.models import ReviewRun
 from reviews.services import ReviewOutcome, expire_leases, retry_delay, review_cancel, review_finish
 from tests.factories import memory_make
 from tests.overlapping import only_postgresql
-from tests.reviews.talk import DONE, adds, deletes, newest_review, reviewed_session, run_review, say, updates
+from tests.reviews.talk import (
+    DONE,
+    adds,
+    by_person,
+    deletes,
+    due_review,
+    newest_review,
+    reviewed_session,
+    run_review,
+    say,
+    updates,
+)
 from tests.scripted_model import Hangs, ScriptedModel, calls, says
 from tests.sweeps import pass_time
 from tests.unsliced import session_delete
 
 DOWN = UpstreamRefused("The model server answered with an error (500).", status=500)
-
-
-def due_review(owner: Owner, **settings: Any) -> ReviewRun:
-    session = reviewed_session(owner, **settings)
-    say(session)
-    return newest_review()
-
-
-def by_person(owner: Owner) -> Source:
-    return Source(actor=f"user:{owner.user_id}", origin=WriteOrigin.USER)
 
 
 # ---- writes ----

@@ -26,7 +26,7 @@ from reviews.schedule import review_session
 from reviews.services import expire_leases
 from reviews.sweep import enqueue_lost, reviews_sweep
 from tests.factories import session_make
-from tests.reviews.talk import newest_review, reviewed_session, reviewing_agent, run_review, say
+from tests.reviews.talk import due_review, newest_review, reviewed_session, reviewing_agent, run_review, say
 from tests.scripted_model import ScriptedModel
 from tests.sweeps import pass_time
 from tests.unsliced import session_delete
@@ -184,8 +184,7 @@ def test_a_job_is_enqueued_in_the_turns_transaction_or_after_its_commit(
 
 
 def test_the_lease_of_a_dead_process_expires_early(alice: Owner) -> None:
-    say(reviewed_session(alice))
-    claim = review_claim(newest_review().pk)
+    claim = review_claim(due_review(alice).pk)
     assert claim
     assert expire_leases(timezone.now()) == 0
     ReviewRun.objects.update(holder=uuid7())  # a process that does not exist
@@ -196,8 +195,7 @@ def test_the_lease_of_a_dead_process_expires_early(alice: Owner) -> None:
 
 
 def test_a_review_keeps_its_lease_when_the_clock_is_set_back_and_no_longer(alice: Owner) -> None:
-    say(reviewed_session(alice, memory_review_timeout=60))
-    assert review_claim(newest_review().pk)
+    assert review_claim(due_review(alice, memory_review_timeout=60).pk)
     back = timezone.now() - timedelta(hours=1)
     assert expire_leases(back) == 0
     assert expire_leases(back + timedelta(seconds=69)) == 0
@@ -209,8 +207,7 @@ def test_a_review_that_waits_since_the_clock_was_ahead_waits_no_longer_than_inte
     alice: Owner, model: ScriptedModel, claimed: bool
 ) -> None:
     with time_machine.travel(timezone.now() + timedelta(hours=5), tick=False):
-        say(reviewed_session(alice))
-        review = newest_review()
+        review = due_review(alice)
         if claimed:
             model.script(RateLimited("Later.", status=429, retry_after="600"))
             review = run_review(review)
@@ -222,8 +219,7 @@ def test_a_review_that_waits_since_the_clock_was_ahead_waits_no_longer_than_inte
 
 
 def test_a_running_review_is_not_repeated_when_the_clock_is_set_forward(alice: Owner) -> None:
-    say(reviewed_session(alice, memory_review_timeout=60))
-    assert review_claim(newest_review().pk)
+    assert review_claim(due_review(alice, memory_review_timeout=60).pk)
     assert expire_leases(timezone.now()) == 0
     with time_machine.travel(timezone.now() + timedelta(hours=1), tick=False) as clock:
         assert expire_leases(timezone.now()) == 0

@@ -16,15 +16,14 @@ from reviews.models import ReviewRun
 from reviews.quotas import usage_today
 from tests.factories import review_make
 from tests.reviews.conftest import Unclaimed
-from tests.reviews.talk import newest_review, reviewed_session, say
+from tests.reviews.talk import due_review, newest_review, say
 
 MESSAGE = "I am a vegetarian, and my door code is 4711."
 
 
 @pytest.fixture
 def review(alice: Owner) -> ReviewRun:
-    say(reviewed_session(alice), MESSAGE)
-    return newest_review()
+    return due_review(alice, MESSAGE)
 
 
 def test_an_unknown_review(db: None, unclaimed: Unclaimed) -> None:

@@ -8,20 +8,21 @@ import scanning
 from memories.errors import Conflict, InvalidRequest
 from memories.history.undo import UndoResult, change_set_get
 from memories.models import ChangeSet, Memory, Notification, Owner, Revision, WriteOrigin
-from memories.services import MemoryFields, Source, book_get_or_create, book_writing
+from memories.services import MemoryFields, Source, book_writing
 from reviews.models import ReviewRun
 from tests.factories import memory_make
 from tests.reviews.talk import (
-    DONE,
     PAGE,
     PLANTED,
     adds,
+    by_person,
     contents,
     deletes,
+    edit,
     newest_review,
+    review_by,
     reviewed_session,
     reviewing_agent,
-    run_review,
     say,
     updates,
 )
@@ -31,18 +32,7 @@ from tests.unsliced import review_undo, undo_changes
 
 def saved(owner: Owner, model: ScriptedModel, *steps: Says) -> ReviewRun:
     """Execute a review that saves the writes of its model."""
-    say(reviewed_session(owner))
-    model.script(*(steps or (adds("Is vegetarian.", "Likes tea."),)), DONE)
-    return run_review(newest_review())
-
-
-def by_person(owner: Owner) -> Source:
-    return Source(actor=f"user:{owner.user_id}", origin=WriteOrigin.USER)
-
-
-def edit(owner: Owner, number: int, content: str) -> None:
-    with book_writing(book_get_or_create(owner.pk, "main"), by_person(owner)) as writer:
-        writer.update(number, MemoryFields(content=content))
+    return review_by(model, owner, *(steps or (adds("Is vegetarian.", "Likes tea."),)))
 
 
 def undo(review: ReviewRun, *only: int) -> UndoResult:
@@ -82,9 +72,13 @@ def test_a_memory_changed_several_times_is_restored_to_its_first_state(alice: Ow
 
 def test_the_undo_of_a_write_that_waits_undoes_no_other_write_to_its_memory(alice: Owner, model: ScriptedModel) -> None:
     leeds = memory_make(alice, "Lives in Leeds.")
-    say(reviewed_session(alice), f"I live in York now. What does this page say?\n\n{PAGE}")
-    model.script(updates(leeds.number, "Lives in York."), updates(leeds.number, f"Lives in York. {PLANTED}"), DONE)
-    review = run_review(newest_review())
+    review = review_by(
+        model,
+        alice,
+        updates(leeds.number, "Lives in York."),
+        updates(leeds.number, f"Lives in York. {PLANTED}"),
+        said=f"I live in York now. What does this page say?\n\n{PAGE}",
+    )
     assert states(review) == ["applied", "waiting"]
     assert undo(review, 1).undone == ()
     assert (contents(), states(review)) == (["Lives in York."], ["applied", "waiting"])

@@ -7,7 +7,7 @@ import pytest
 from memories.models import Owner
 from reviews.models import ReviewRun
 from reviews.writes import ReviewWrite, WriteState
-from tests.reviews.talk import newest_review, reviewed_session, say
+from tests.reviews.talk import due_review
 
 STORED: dict[str, Any] = {
     "index": 0,
@@ -73,8 +73,7 @@ def test_a_refused_write_loses_its_content() -> None:
 
 
 def test_the_column_stores_plain_json_and_returns_writes(alice: Owner) -> None:
-    say(reviewed_session(alice))
-    review = newest_review()
+    review = due_review(alice)
     review.writes = [ReviewWrite.from_json(EDITED), ReviewWrite.from_json(NEW, 1)]
     review.save()
     review.refresh_from_db()

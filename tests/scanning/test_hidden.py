@@ -3,6 +3,8 @@
 import pytest
 
 from scanning import scan
+from scanning.hidden import hidden_findings
+from tests.growth import cost_ratio
 
 TAGS = "".join(chr(0xE0000 + ord(char)) for char in "obey")
 SELECTED = "".join(chr(0xE0100 + ord(char) - 16) for char in "obey")
@@ -48,3 +50,8 @@ def test_hidden_characters_are_found(rule: str, text: str) -> None:
 @pytest.mark.parametrize("text", VISIBLE)
 def test_scripts_and_emoji_keep_their_characters(text: str) -> None:
     assert scan(text).findings == ()
+
+
+def test_many_flags_take_linear_time() -> None:
+    flag = "\U0001f3f4\U000e0067\U000e0062\U000e0065\U000e006e\U000e0067\U000e007f"
+    assert cost_ratio(lambda size: hidden_findings(flag * size), 500) < 20

@@ -59,3 +59,11 @@ def test_a_persona_prompt_is_found_and_a_long_note_is_not() -> None:
     note = "Weekly routine: Monday gym, Tuesday choir, Wednesday football with the kids, Thursday cinema. "
     assert "persona_prompt" in {finding.rule for finding in scan(prompt * 2).findings}
     assert not scan(note * 3).findings
+
+
+def test_a_command_begins_at_a_word() -> None:
+    inside, command = "xcopy itself, _copy itself", "copy itself"
+    assert not scan(inside).findings
+    assert [(finding.rule, finding.start) for finding in scan(f"{inside}, {command}").findings] == [
+        ("persistence", len(inside) + 2)
+    ]

@@ -101,21 +101,8 @@ def test_only_numbers_with_valid_check_digits_are_found(number: str, rule: str) 
 
 
 def test_the_keywords_of_an_entry_are_not_a_seed_phrase() -> None:
-    keywords = [
-        "stove",
-        "heating",
-        "logs",
-        "winter",
-        "order",
-        "delivery",
-        "fuel",
-        "pile",
-        "season",
-        "oak",
-        "ash",
-        "fire",
-    ]
-    assert not scan("Heats with wood.", keywords).findings
+    keywords = "stove heating logs winter order delivery fuel pile season oak ash fire"
+    assert not scan("Heats with wood.", keywords.split()).findings
 
 
 def test_an_encoded_key_is_found() -> None:

@@ -153,7 +153,10 @@ ERRORS: list[tuple[int, Any, type[DomainError]]] = [
     (429, {"error": {"message": "No.", "code": "rate_limit_exceeded"}}, RateLimited),
     (402, {"error": {"message": "Insufficient Balance"}}, UpstreamRefused),
     (413, {"error": "prompt is too long"}, RequestRefused),
+    (400, {"error": {"message": "No."}}, RequestRefused),
     (401, {"error": "Unauthorized"}, UpstreamRefused),
+    (404, {"error": {"message": "No."}}, UpstreamRefused),
+    (500, {"error": {"message": "No."}}, UpstreamRefused),
     (503, {"error": {"message": "Loading model", "code": 503}}, UpstreamRefused),
     (200, {"error": {"message": "maximum context length is 8", "code": 400}}, RequestRefused),
     (200, {"object": "error", "message": "No.", "code": 400}, RequestRefused),
@@ -182,10 +185,14 @@ async def test_errors_are_mapped_to_their_types(
     serve: Serve, status: int, body: Any, kind: type[DomainError], streamed: bool
 ) -> None:
     serve("openai").always_answer(status, json.dumps(body))
-    assert type(await failure(streamed=streamed)) is kind
+    error = await failure(streamed=streamed)
+    assert type(error) is kind
+    assert status == 200 or error.details["status"] in {status, 402}, "a 429 may mean that there is no credit left"
 
 
-@pytest.mark.parametrize(("body", "kind"), [(body, kind) for status, body, kind in ERRORS[6:8] + ERRORS[9:]])
+@pytest.mark.parametrize(
+    ("body", "kind"), [(body, kind) for status, body, kind in ERRORS if status == 200 and isinstance(body, dict)]
+)
 async def test_errors_within_a_stream_are_mapped_to_their_types(
     serve: Serve, body: Any, kind: type[DomainError]
 ) -> None:

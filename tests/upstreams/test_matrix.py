@@ -14,7 +14,7 @@ from gateway.models import Agent, Run, Session
 from gateway.upstream import ModelTarget, OpenAIModel, ResilientModel
 from memories.database.access import in_thread
 from memories.models import Memory, Owner
-from reviews.consolidation.runner import Job
+from reviews.consolidation.runner import work
 from reviews.consolidation.runs import ConsolidationClaim
 from reviews.consolidation.runs import claim as claim_run
 from reviews.models import ConsolidationRun
@@ -208,8 +208,7 @@ async def test_a_consolidation(kind: str, serve: Serve, alice: Owner, agent: Age
         Step(text=synthesis("# Memory\n- Is vegetarian.", "Eats no meat."), thought="Done."),
     )
     run_id = await in_thread(_create_run, alice, agent)
-    job = Job(await in_thread(_claim, run_id))
-    await job.work()
+    await work(await in_thread(_claim, run_id))
     run = await in_thread(lambda: ConsolidationRun.objects.get(pk=run_id))
     assert (server.refused, run.state, run.error) == ([], "completed", None)
     assert await in_thread(document, alice, "MEMORY.md") == "# Memory\n- Is vegetarian."

@@ -30,7 +30,6 @@ from memories.selectors import require_book
 from memories.services import owner_for_user
 
 _STANDARD = Path("-")
-_IMPORT_OPTIONS = ("book", "file", "format", "no_conversations", "preview")
 
 
 class Command(BaseCommand):
@@ -52,12 +51,12 @@ class Command(BaseCommand):
         imported.add_argument("--preview", action="store_true", help="only show what would be written")
 
     def handle(self, *args: Any, verb: str, **options: Any) -> None:
-        owner = _owner(options["owner"])
+        owner = _owner(options.pop("owner"))
         try:
             if verb == "export":
                 self._export(owner, options["book"], options["file"])
             else:
-                self._import(owner, **{name: options[name] for name in _IMPORT_OPTIONS})
+                self._import(owner, **options)
         except DomainError as error:
             raise CommandError(str(error)) from None
         except BrokenPipeError:  # the reader has closed the pipe: see manage.py
@@ -89,7 +88,7 @@ class Command(BaseCommand):
         self.stderr.write(f"Wrote {count} lines to {file}.")
 
     def _import(
-        self, owner: Owner, *, book: str, file: Path, format: str, no_conversations: bool, preview: bool
+        self, owner: Owner, *, book: str, file: Path, format: str, no_conversations: bool, preview: bool, **_: Any
     ) -> None:
         with BytesIO(sys.stdin.buffer.read()) if file == _STANDARD else file.open("rb") as opened:
             request = ImportRequest(

@@ -30,14 +30,12 @@ _REVIEW_LINES = {
     State.TIMED_OUT: "Failed or timed out",
 }
 _WRITERS = {
-    tone: ORIGINS[origin][1]
-    for tone, origin in (
-        (ACCENT, WriteOrigin.TOOL),
-        (OK, WriteOrigin.BACKGROUND_REVIEW),
-        (WARN, WriteOrigin.CONSOLIDATION),
-        (DANGER, WriteOrigin.USER),
-    )
-} | {QUIET: _OTHERS}
+    ACCENT: ORIGINS[WriteOrigin.TOOL][1],
+    OK: ORIGINS[WriteOrigin.BACKGROUND_REVIEW][1],
+    WARN: ORIGINS[WriteOrigin.CONSOLIDATION][1],
+    DANGER: ORIGINS[WriteOrigin.USER][1],
+    QUIET: _OTHERS,
+}
 _KINDS = {"injection": "Prompt injection", "secret": "Secrets", "prompt": "Copies of our prompts"}
 _SCANNED = {ACCENT: "Prompt injection", OK: "Secrets", WARN: "Copies of our prompts"}
 

@@ -2,7 +2,6 @@
 found by partial indexes, so finished runs are not read. `manage.py doctor` checks the rest: disk and upstreams."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -28,37 +27,9 @@ SLOW_CONSOLIDATION = timedelta(hours=1)
 SLOW_START = timedelta(minutes=5)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StuckRun:
-    """A run that may be stuck. `link` is empty if the user may not open it."""
-
-    what: str
-    why: str
-    since: datetime | None
-    link: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Queue:
-    """The number of waiting jobs, and when the oldest one was queued. `length` is None if the queue does not
-    respond."""
-
-    length: int | None
-    oldest: datetime | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NowFacts:
-    """The present state. `more` means that there are more stuck runs than are shown."""
-
-    workers: int
-    queue: Queue
-    open: list[StuckRun]
-    more: bool
-
-
-def now_facts(request: HttpRequest, now: datetime) -> NowFacts:
-    """Return the present state. Five queries, and those of the queue."""
+def now_facts(request: HttpRequest, now: datetime) -> dict[str, Any]:
+    """Return the present state: the number of `workers`, the `queue`, the runs that may be stuck as `open`, and whether
+    there are `more` of these. Five queries, and those of the queue."""
 
     def lapsed_or(otherwise: str) -> Callable[[Any], str]:
         return lambda run: "its lease expired" if run.lease_expires_at and run.lease_expires_at < now else otherwise
@@ -73,25 +44,33 @@ def now_facts(request: HttpRequest, now: datetime) -> NowFacts:
         _stuck_runs(request, turns, "Turn {0.turn} of {0.owner}", lapsed_or("open"), since="started_at"),
         _stuck_runs(request, reviews, "Review for {0.owner}", lapsed_or("running"), since="started_at"),
         _stuck_runs(request, waiting, "Review for {0.owner}", lambda _: "waits for a worker", since="not_before"),
-        _stuck_runs(request, long, "Consolidation for {0.owner}", _state_words, since="created_at", order="not_before"),
+        _stuck_runs(
+            request,
+            long,
+            "Consolidation for {0.owner}",
+            lambda run: run.get_state_display().lower(),
+            since="created_at",
+            order="not_before",
+        ),
     )
-    return NowFacts(
-        workers=alive_workers().count(),
-        queue=queue_facts(now),
-        open=[run for runs in stuck for run in runs[:MAX_SHOWN]],
-        more=any(len(runs) > MAX_SHOWN for runs in stuck),
-    )
+    return {
+        "workers": alive_workers().count(),
+        "queue": queue_facts(now),
+        "open": [run for runs in stuck for run in runs[:MAX_SHOWN]],
+        "more": any(len(runs) > MAX_SHOWN for runs in stuck),
+    }
 
 
-def queue_facts(now: datetime) -> Queue:
-    """Return the length of the queue and the age of its oldest job, for either broker."""
+def queue_facts(now: datetime) -> dict[str, Any]:
+    """Return the `length` of the queue, and when its oldest waiting job was queued as `oldest`, for either broker. The
+    length is None if the queue does not respond."""
     broker = get_broker()
     try:
         length = broker.queue_size() or 0
         oldest = _oldest_on_redis(broker) if settings.REDIS_URL else _oldest_in_the_database(broker, now)
     except redis.RedisError:
-        return Queue(length=None)
-    return Queue(length=length, oldest=oldest)
+        return {"length": None}
+    return {"length": length, "oldest": oldest}
 
 
 def _oldest_in_the_database(broker: Any, now: datetime) -> datetime | None:
@@ -114,20 +93,16 @@ def _oldest_on_redis(broker: Any) -> datetime | None:
 
 def _stuck_runs(
     request: HttpRequest, rows: "QuerySet[Any]", what: str, why: Callable[[Any], str], *, since: str, order: str = ""
-) -> list[StuckRun]:
-    """Return the first of these runs. `since` is the column with the start of their present state, `order` the column
-    of their partial index if that is another one."""
+) -> list[dict[str, Any]]:
+    """Return the first of these runs; `link` is empty if the user may not open the run. `since` is the column with the
+    start of their present state, `order` the column of their partial index if that is another one."""
     found = rows.select_related("owner__user").order_by(order or since)[: MAX_SHOWN + 1]
     return [
-        StuckRun(
-            what=what.format(run),
-            why=why(run),
-            since=getattr(run, since),
-            link=viewable_url(request, rows.model, "change", run.pk),
-        )
+        {
+            "what": what.format(run),
+            "why": why(run),
+            "since": getattr(run, since),
+            "link": viewable_url(request, rows.model, "change", run.pk),
+        }
         for run in found
     ]
-
-
-def _state_words(run: ConsolidationRun) -> str:
-    return run.get_state_display().lower()

@@ -7,7 +7,7 @@ from typing import Any
 from uuid import UUID
 
 from django.conf import settings
-from django.db.models import Count, QuerySet, Sum, UUIDField
+from django.db.models import QuerySet, Sum, UUIDField
 from django.http import HttpRequest
 
 from gateway.agents.configuration import consolidation_settings
@@ -18,7 +18,7 @@ from memories.models import Owner
 from reviews.admin.dashboard.figures import Usage
 from reviews.admin.dashboard.periods import Period, group_of
 from reviews.models import ConsolidationDay, ConsolidationRun, ReviewRun
-from reviews.quotas import day_start
+from reviews.quotas import usages_today
 
 MAX_OWNERS = 20
 # Only the groups of owner and model with the most tokens are read; all other owners count as "All others".
@@ -120,19 +120,14 @@ def _by_owner(
 
 
 def _today(owners: list[UUID], now: datetime) -> dict[UUID, tuple[QuotaUse, ...]]:
-    """Return each owner's use of the quotas on this UTC day, as reviews.quotas and reviews.consolidation.quotas
-    count."""
-    day = now.astimezone(UTC).date()
-    started = ReviewRun.objects.filter(owner__in=owners, started_at__gte=day_start(day)).order_by()
-    numbers, tokens = Counter[UUID](), Counter[UUID]()
-    for pk, number, tokens_used in started.values_list("owner").annotate(Count("pk"), tokens=token_sums()["tokens"]):
-        numbers[pk], tokens[pk] = number, int(tokens_used or 0)
+    """Return each owner's use of the quotas on this UTC day."""
+    reviewed, day = usages_today(owners, now), now.astimezone(UTC).date()
     consolidated = dict(ConsolidationDay.objects.filter(owner__in=owners, day=day).values_list("owner", "tokens"))
     daily_tokens = consolidation_settings().max_tokens_per_day
     return {
         pk: (
-            QuotaUse(used=numbers[pk], limit=settings.REVIEWS_PER_DAY),
-            QuotaUse(used=tokens[pk], limit=settings.REVIEW_TOKENS_PER_DAY),
+            QuotaUse(used=reviewed[pk].reviews, limit=settings.REVIEWS_PER_DAY),
+            QuotaUse(used=reviewed[pk].tokens, limit=settings.REVIEW_TOKENS_PER_DAY),
             QuotaUse(used=consolidated.get(pk, 0), limit=daily_tokens),
         )
         for pk in owners

@@ -51,7 +51,7 @@ class Command(BaseCommand):
             self.stdout.write(runs.OFF)
         for book in books:
             self.stdout.write(f"{book.owner}, book {book.name}")
-            self.stdout.write(f"  {consolidation_preview(book, force=force).text}")
+            self.stdout.write(f"  {consolidation_preview(book, force=force)['text']}")
 
     def _start(self, book: Book, *, force: bool) -> ConsolidationRun:
         try:

@@ -10,8 +10,9 @@ from django.urls import reverse
 from memories.artifacts.store import artifact_put
 from memories.models import Artifact, ArtifactRevision, AuditEntry, Owner
 from tests.admin_rows import bob as actor_of_bob
-from tests.admin_rows import book_make, owner_make, staff_client
+from tests.admin_rows import book_make, object_action, owner_make, row_url, staff_client
 from tests.factories import BY_HAND
+from tests.pages import html_of
 from tests.reviews.consolidation.answering_model import AnsweringModel, synthesis
 from tests.reviews.consolidation.rows import book_of, consolidate, document, talk
 
@@ -24,22 +25,8 @@ def artifact_make(content: str = "# Handbook\n\n- Deploys with *make ship*.", pa
     return artifact_put(book_make(owner_make()), path, content, BY_HAND)
 
 
-def page_of(artifact: Artifact) -> str:
-    return reverse("admin:memories_artifact_change", args=[artifact.pk])
-
-
-def page_text(client: Client, artifact: Artifact) -> str:
-    answer = client.get(page_of(artifact))
-    assert answer.status_code == 200
-    return answer.content.decode()
-
-
 def edit(client: Client, artifact: Artifact, content: str, version: int | None = None) -> Any:
-    return client.post(page_of(artifact), {"content": content, "version": str(version or artifact.version)})
-
-
-def object_action(client: Client, artifact: Artifact, **form: Any) -> Any:
-    return client.post(reverse("admin:memories_artifact_object_action", args=[artifact.pk]), form, follow=True)
+    return client.post(row_url(artifact), {"content": content, "version": str(version or artifact.version)})
 
 
 def paths(client: Client, **query: str) -> list[str]:
@@ -56,7 +43,7 @@ def test_the_list_shows_documents_with_owner_and_author(root: Client) -> None:
 def test_documents_are_filtered_by_state_origin_book_and_path(root: Client) -> None:
     artifact_make()
     artifact_make("1. make ship", "skills/ship/SKILL.md")
-    object_action(root, artifact_make("A summary.", "memory_summary.md"), verb="remove")
+    object_action(root, artifact_make("A summary.", "memory_summary.md"), "remove")
     Artifact.objects.filter(path="MEMORY.md").update(scan_rule="instruction_override")
     Artifact.objects.filter(path__startswith="skills").update(kept=True)
     assert set(paths(root)) == {"MEMORY.md", "skills/ship/SKILL.md"}
@@ -74,7 +61,7 @@ def test_a_document_is_rendered_and_its_html_is_escaped(root: Client) -> None:
     artifact = artifact_make("- Deploys with *make ship*.")
     # The scan refuses such content, but a row may have been written without it.
     Artifact.objects.update(content=f"{artifact.content}\n\n<script>alert(1)</script>")
-    page = page_text(root, artifact)
+    page = html_of(root, row_url(artifact))
     assert "<li>Deploys with <em>make ship</em>.</li>" in page
     assert "<script>alert(1)</script>" not in page
 
@@ -87,7 +74,7 @@ def test_an_edit_is_a_revision_by_the_administrator(root: Client) -> None:
     revision = ArtifactRevision.objects.get(artifact=artifact, version=2)
     assert artifact.content == "# Handbook\n\n- Deploys with make release."
     assert (revision.actor, revision.write_origin) == (actor_of_bob(), "admin")
-    page = page_text(root, artifact)
+    page = html_of(root, row_url(artifact))
     assert "<del>" in page
     assert "<ins>" in page
     assert "changed it" in page
@@ -150,14 +137,14 @@ def test_a_secret_is_refused_and_not_shown_again(root: Client) -> None:
 def test_a_document_is_removed_and_restored_from_its_history(root: Client) -> None:
     artifact = artifact_make("First.")
     artifact = artifact_make("Second.")
-    assert "Removed." in object_action(root, artifact, verb="remove", version="2").content.decode()
+    assert "Removed." in object_action(root, artifact, "remove", version="2").content.decode()
     assert document(owner_make(), "MEMORY.md") == ""
     artifact.refresh_from_db()
-    page = page_text(root, artifact)
+    page = html_of(root, row_url(artifact))
     assert "It can be restored from its history." in page
     assert 'name="content"' not in page
     first = ArtifactRevision.objects.get(artifact=artifact, version=1)
-    answer = object_action(root, artifact, verb="put_back", revision=str(first.pk), version="3")
+    answer = object_action(root, artifact, "put_back", revision=str(first.pk), version="3")
     assert "Restored." in answer.content.decode()
     assert document(owner_make(), "MEMORY.md") == "First."
     assert ArtifactRevision.objects.get(artifact=artifact, version=4).actor == actor_of_bob()
@@ -170,7 +157,7 @@ def test_an_object_action_on_an_outdated_document_does_nothing(root: Client, ver
     artifact = artifact_make("Second.")
     first = ArtifactRevision.objects.get(artifact=artifact, version=1)
     artifact_make("Third.")
-    answer = object_action(root, artifact, verb=verb, revision=str(first.pk), version="2")
+    answer = object_action(root, artifact, verb, revision=str(first.pk), version="2")
     assert "This document was changed in the meantime." in answer.content.decode()
     assert document(owner_make(), "MEMORY.md") == "Third."
 
@@ -178,7 +165,7 @@ def test_an_object_action_on_an_outdated_document_does_nothing(root: Client, ver
 def test_a_revision_of_another_document_is_not_put_back(root: Client) -> None:
     artifact, other = artifact_make("First."), artifact_make("Other.", "memory_summary.md")
     foreign = ArtifactRevision.objects.get(artifact=other)
-    assert object_action(root, artifact, verb="put_back", revision=str(foreign.pk), version="1").status_code == 404
+    assert object_action(root, artifact, "put_back", revision=str(foreign.pk), version="1").status_code == 404
     assert document(owner_make(), "MEMORY.md") == "First."
 
 
@@ -189,13 +176,13 @@ def test_an_auditor_can_edit_documents_and_a_viewer_cannot() -> None:
     assert document(owner_make(), "MEMORY.md") == "Second."
     auditor.logout()
     viewer = viewer_make()
-    page = page_text(viewer, artifact)
+    page = html_of(viewer, row_url(artifact))
     assert "Second." in page
     assert 'value="remove"' not in page
     assert "Restore this" not in page
     assert 'name="_save"' not in page
     assert edit(viewer, artifact, "Third.", version=2).status_code == 403
-    assert object_action(viewer, artifact, verb="remove", version="2").status_code == 403
+    assert object_action(viewer, artifact, "remove", version="2").status_code == 403
     assert document(owner_make(), "MEMORY.md") == "Second."
 
 
@@ -206,7 +193,7 @@ def viewer_make() -> Client:
 
 def test_opening_a_document_is_recorded(root: Client) -> None:
     artifact = artifact_make()
-    root.get(page_of(artifact))
+    root.get(row_url(artifact))
     entry = AuditEntry.objects.get(action="view")
     assert (entry.kind, entry.object_id) == ("artifact", str(artifact.pk))
     assert entry.owner_id == str(artifact.owner_id)
@@ -223,5 +210,5 @@ def test_documents_cannot_be_added_or_deleted_in_the_admin(root: Client) -> None
 def test_the_page_of_a_change_set_links_to_its_documents(root: Client) -> None:
     artifact = artifact_make()
     change_set = ArtifactRevision.objects.get(artifact=artifact).change_set
-    page = root.get(reverse("admin:memories_changeset_change", args=[change_set.pk])).content.decode()
-    assert f'href="{page_of(artifact)}">MEMORY.md</a>' in page
+    page = root.get(row_url(change_set)).content.decode()
+    assert f'href="{row_url(artifact)}">MEMORY.md</a>' in page

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from tests import warm_process
+from tests.migrated import migrated_file
 
 BENCH = Path(__file__).resolve().parents[3] / "bench" / "consolidation_demo.py"
 
@@ -29,6 +30,7 @@ CONVERSATION = {
 def run(data: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
     # No upstream: the demo model answers.
     env = {name: value for name, value in os.environ.items() if not name.startswith(("OPENAI_", "DAYBOOK_"))}
+    env["MIGRATED_DATABASE"] = str(migrated_file())
     return warm_process.run([str(BENCH), "--data", str(data), *arguments], env=env, timeout=120)
 
 

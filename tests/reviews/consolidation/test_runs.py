@@ -135,6 +135,18 @@ def test_lock_claimed_checks_token_state_and_epoch(alice: Owner) -> None:
         runs.lock_claimed(claim)
 
 
+def test_the_next_run_waits_for_the_worker_of_a_stopped_one_in_either_phase(alice: Owner) -> None:
+    talk(alice)
+    claim = runs.claim(request(alice).pk)
+    assert claim is not None
+    runs.advance(claim)
+    runs.cancel(claim.run, "Stopped by a person.")
+    following = request(alice)
+    assert runs.claim(following.pk) is None
+    jobs.lease_release(claim.lease, claim.token)
+    assert runs.claim(following.pk) is not None
+
+
 def test_sessions_are_selected_once(alice: Owner) -> None:
     talk(alice)
     claim = runs.claim(request(alice).pk)

@@ -61,7 +61,7 @@ def test_a_run_that_enters_its_next_phase_meanwhile(
     monkeypatch.setattr(jobs, "lease_take", move_meanwhile)
     assert runs.claim(run.pk) is None
     assert unclaimed() == [f"consolidation not claimed: id={run.pk} cause=moved_on phase=extraction"]
-    assert not jobs.lease_is_held(runs.lease_name(run.book_id, "extraction"), seconds=120)
+    assert not jobs.lease_is_held(runs.lease_name(run.book_id), seconds=120)
 
 
 def switch_off(run: ConsolidationRun) -> None:
@@ -99,7 +99,7 @@ def test_a_run_that_can_no_longer_be_executed(
     run.refresh_from_db()
     assert run.state == state
     assert unclaimed() == [f"consolidation not claimed: id={run.pk} cause={cause}"]
-    assert not jobs.lease_is_held(runs.lease_name(run.book_id, run.phase), seconds=120)
+    assert not jobs.lease_is_held(runs.lease_name(run.book_id), seconds=120)
 
 
 def test_a_claim_that_succeeds_logs_nothing(run: ConsolidationRun, unclaimed: Unclaimed) -> None:
