@@ -24,7 +24,7 @@ KEYWORD_SHARE: Final = 0.8
 """Maximum weight of a match in the keywords, relative to the same match in the content, in every kind of evidence."""
 _MAX_SPELLINGS: Final = 200_000
 """Spellings whose vectors are cached (1 KB each)."""
-_QUESTION_END: Final = re.compile(r"[?؟？]\W*$")
+_QUESTION_END: Final = re.compile(r"[?؟？][^\w?؟？]*+$")  # linear: of many marks only the last one counts
 
 
 BookKey = tuple[Hashable, Hashable]
