@@ -279,8 +279,8 @@ def _is_same_turn(request: V1Request, run: Run) -> bool:
 
 
 def _after_unanswered(lookup: SessionLookup) -> MatchedSession | None:
-    """Find the unanswered run of a request with two user messages in a row. Not used if it contains tool calls with our
-    ids, which identify more reliably."""
+    """Find the unanswered run of a request with two user messages in a row, or the run that followed it and that the
+    request repeats. Not used if it contains tool calls with our ids, which identify more reliably."""
     conversation = lookup.conversation
     if not conversation.unanswered_user_key or any(map(runs_called, lookup.request.messages)):
         return None
@@ -288,7 +288,13 @@ def _after_unanswered(lookup: SessionLookup) -> MatchedSession | None:
         history_hash_before=conversation.history_hash_before, user_key=conversation.unanswered_user_key
     ).filter(Q(state__in=OPEN_ENDED) | Q(state=Run.State.COMPLETED, text__regex=r"^\s*$"))
     run = _only_last_turn(filter(_was_found_by_content, runs[:_RECENT]))
-    return MatchedSession(session=lock(run.session), rule=Rule.UNANSWERED, through=run.turn) if run else None
+    if run is None:
+        return None
+    if again := lookup.runs(session=run.session_id, follows=run.pk, **conversation.same_turn()).first():
+        return MatchedSession(session=lock(run.session), rule=Rule.SAME_TURN, regenerates=again)
+    if run.state != Run.State.COMPLETED and run.session.turns == run.turn:
+        return None  # another message followed it, and was answered
+    return MatchedSession(session=lock(run.session), rule=Rule.UNANSWERED, through=run.turn)
 
 
 def _by_comparison(lookup: SessionLookup, continuation: Continuation) -> MatchedSession | None:

@@ -128,6 +128,9 @@ def _run_insert(session: Session, run: Run, replaces: Run | None) -> None:
     abandoned.update(superseded=True)
     session.turns_since_memory_review = max(0, session.turns_since_memory_review - _turns_removed(replaces, session))
     session.turns = replaces.turn - 1
+    # If this run fails, its session is as if the first one had: who goes on with the replaced answer means its branch.
+    session.history_hash = replaces.history_hash_before if replaces.turn > 1 else ""
+    session.save(update_fields=["history_hash"])
 
 
 def _turns_removed(replaced: Run, session: Session) -> int:

@@ -9,6 +9,7 @@ from gateway.models import Agent, Run, Session
 from gateway.runs import branches
 from gateway.runs.leases import lease_end
 from memories.database.access import in_thread
+from memories.errors import UpstreamError
 from tests.conftest import Api
 from tests.gateway.client_tools import FIRST, LOOKUP, results
 from tests.gateway.test_branches import Talk, shown_texts
@@ -76,6 +77,25 @@ async def test_a_client_that_resends_less_than_it_sent_may_return_to_another_ver
     shown = Run.objects.filter(superseded=False).order_by("turn").values_list("text", flat=True)
     answers = [CAPITAL[1], SEE[1], "Fifty minutes, as I said."]
     assert (await in_thread(lambda: list(shown)), session.turns) == (answers, 3)
+
+
+@pytest.mark.parametrize("turns", [1, 2])
+@pytest.mark.parametrize("headers", [{}, {"x-openwebui-chat-id": "mine"}], ids=["unnamed", "named"])
+async def test_an_answer_that_could_not_be_generated_again_remains(
+    alice_api: Api, agent: Agent, model: ScriptedModel, headers: dict[str, str], turns: int
+) -> None:
+    chat = Chat(alice_api, model, headers=headers)
+    for exchange in (CAPITAL, SEE)[:turns]:
+        await chat.say(*exchange)
+    model.script(UpstreamError("no"))
+    again = await ask(alice_api, *chat.messages[:-1], headers=headers | {"x-stainless-retry-count": "1"})
+    assert again.status == 502
+    await chat.say("How long is the boat ride?", "The boat ride takes about fifty minutes.")
+    session = await in_thread(Session.objects.get)
+    shown = Run.objects.filter(superseded=False, session=session).order_by("turn").values_list("text", flat=True)
+    answers = [CAPITAL[1], SEE[1]][:turns]
+    assert await in_thread(lambda: list(shown)) == [*answers, "The boat ride takes about fifty minutes."]
+    assert session.turns == turns + 1
 
 
 async def test_a_client_without_an_id_may_return_to_an_earlier_answer(chat: Chat) -> None:

@@ -157,6 +157,21 @@ async def test_a_repeated_request_stores_them_again_for_the_new_answer(
     assert await shown() == STORED
 
 
+@pytest.mark.parametrize("begun", [[], [user("hi"), assistant("Hello.")]], ids=["first", "after-examples"])
+async def test_an_answer_after_an_unanswered_first_message_is_generated_again(
+    alice_api: Api, agent: Agent, model: ScriptedModel, begun: list[Any]
+) -> None:
+    model.script(UpstreamError("no"), "Snow.", "Rain.", "Yes.")
+    assert (await ask(alice_api, *begun, HOME)).status == 502
+    first = await ask(alice_api, *begun, HOME, QUESTION)
+    again = await ask(alice_api, *begun, HOME, QUESTION)
+    assert again.session == first.session
+    assert await shown(first.session) == [*(row["content"] for row in begun), *STORED[2:]]
+    assert (await in_thread(Session.objects.get)).turns == 1
+    await ask(alice_api, *begun, HOME, user("Is it cold?"))  # edited
+    assert await shown(first.session) == [*(row["content"] for row in begun), *STORED[2:]]
+
+
 async def test_the_first_messages_of_a_session_are_stored_once(
     alice_api: Api, agent: Agent, model: ScriptedModel
 ) -> None:
