@@ -24,8 +24,8 @@ from gateway.runs.by_id import MAX_EXTERNAL_ID
 from gateway.runs.candidates import find_continuation
 from gateway.runs.context import TurnContext
 from gateway.runs.joined import ANSWERED_STATES, running_state
-from gateway.runs.new_messages import split_client_notes
 from gateway.runs.opening import open_run
+from gateway.runs.own_messages import split_client_notes
 from gateway.runs.requested import AttachmentsNotStored, ComparisonNeeded, OtherBranchShown, SameTurnRunning, V1Request
 from gateway.runs.v1 import open_v1, split_system
 from gateway.turns.engine import Turn
@@ -160,10 +160,11 @@ async def _open(v1_request: V1Request, attachments: AttachmentStore) -> TurnCont
 
 async def _read_if_large(v1_request: V1Request) -> None:
     """Read the conversation of a large request, so that the database thread that writes is not kept waiting."""
-    messages = v1_request.messages
-    content = messages[max(0, last_user_index(messages))].get("content") if messages else None
-    if len(messages) > _MANY or (isinstance(content, list) and len(content) > _MANY):
-        await in_read_thread(lambda: v1_request.conversation)
+    messages, last_user = v1_request.messages, max(0, last_user_index(v1_request.messages))
+    content = messages[last_user].get("content") if messages else None
+    several = last_user > 0 and messages[last_user - 1].get("role") == "user"
+    if several or len(messages) > _MANY or (isinstance(content, list) and len(content) > _MANY):
+        await in_read_thread(lambda: (v1_request.conversation, v1_request.said_before))
 
 
 async def _answers(context: TurnContext) -> bool:

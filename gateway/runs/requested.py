@@ -9,13 +9,16 @@ from uuid import UUID
 from django.db.models import QuerySet
 
 from gateway.errors import SessionBusy
+from gateway.messages import last_user_index
 from gateway.models import Agent, Run, Session
 from gateway.runs.context import SystemContent, TurnContext
 from gateway.runs.fingerprint import ResentConversation, read_conversation
+from gateway.runs.own_messages import own_messages
 from gateway.runs.session_rows import locked_sessions
 from memories.caller import Caller
 from memories.database.statements import RowFactory
 from memories.errors import Conflict
+from memories.limits import INGEST_MESSAGES
 
 _NEW_SESSION = RowFactory(Session)
 
@@ -50,6 +53,11 @@ class V1Request:
     def conversation(self) -> ResentConversation:
         """The fingerprint of the messages. Reading many messages is slow."""
         return read_conversation(self.caller.owner_id, self.agent, self.messages)
+
+    @cached_property
+    def said_before(self) -> list[dict[str, Any]]:
+        """The person's own messages directly before the newest one, the latest first. Reading long ones is slow."""
+        return own_messages(self.messages[: max(0, last_user_index(self.messages))], INGEST_MESSAGES)
 
 
 class ComparisonNeeded(Conflict):

@@ -63,7 +63,7 @@ def open_v1(
     SameTurnRunning while the same request is being answered; SessionBusy
     while another run of the session is open. With `fork_if_busy` the conversation then continues in a new session that
     remembers its parent."""
-    _ = request.conversation  # read before the transaction
+    _ = request.conversation, request.said_before  # read before the transaction
     opening = partial(_open, request, continuation, fork_if_busy=fork_if_busy, lease=lease)
     try:
         return opening()
@@ -121,7 +121,7 @@ def _open_in(match: MatchedSession, lookup: SessionLookup) -> TurnContext:
         spoken = (message for message in reversed(before) if message.get("role") in _ROLES)
         earlier = list(islice(spoken, INGEST_MESSAGES))[::-1]
     else:
-        earlier = unstored_messages(match, conversation, before, INGEST_MESSAGES)
+        earlier = unstored_messages(match, request, before)
     if not request.history_kept and any(any(large_texts(message.get("content"))) for message in earlier):
         raise AttachmentsNotStored
     history = len(earlier) if is_new else 0
