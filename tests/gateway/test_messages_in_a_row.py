@@ -294,7 +294,7 @@ async def test_they_disappear_and_return_with_their_branch(alice_api: Api, chat:
 
 
 async def test_the_number_of_messages_is_limited(chat: Chat, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gateway.runs.v1.INGEST_MESSAGES", 2)
+    monkeypatch.setattr("gateway.runs.requested.INGEST_MESSAGES", 2)
     await chat.say("hi", "Hello.")
     chat.messages += [user(f"Fact {number}.") for number in range(4)]
     await chat.say("What is the weather?", "Rain.")
