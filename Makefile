@@ -43,7 +43,7 @@ WITHOUT_DATABASE := $(foreach folder,browser clients prompts scanning search,--i
 
 test-scale: install-dev ## Run the tests that use a database on PostgreSQL and Redis, without the browser
 	DATABASE_URL=$${DATABASE_URL:-postgres://postgres@127.0.0.1:5432/daybook} REDIS_URL=$${REDIS_URL:-redis://127.0.0.1:6379/15} \
-	DAYBOOK_SECRET_KEY=$${DAYBOOK_SECRET_KEY:-only-for-this-test-run-000000000000000000000000} REQUIRE_SERVICES=1 $(PY) -m pytest -n 3 $(WITHOUT_DATABASE) -m "not browser and not any_database"
+	DAYBOOK_SECRET_KEY=$${DAYBOOK_SECRET_KEY:-only-for-this-test-run-000000000000000000000000} REQUIRE_SERVICES=1 $(PY) -m pytest $(WITHOUT_DATABASE) -m "not browser and not any_database"
 
 test-clients: install-dev ## Test real clients, installed from PyPI and npm into .clients (2 GB), with a real Daybook
 	TEST_CLIENTS=1 $(PY) -m pytest -n0 -q tests/clients
