@@ -15,9 +15,16 @@ def other_participants(messages: Sequence[ChatMessage]) -> frozenset[str]:
 
     The person's messages have no name, or one that says so ("user"). If there is no such message, the first name is the
     person's, as a client may name the only person it has."""
+    if not has_names(messages):
+        return frozenset()
     names = [name_of(message) for message in messages if message.get("role") == "user"]
     person = {name for name in names if name.casefold() in _PERSON_NAMES} or set(names[:1])
     return frozenset(names) - person
+
+
+def has_names(messages: Sequence[ChatMessage]) -> bool:
+    """Return True if a user message names its author. Clients may name the assistant, too."""
+    return any("name" in message and message.get("role") == "user" for message in messages)
 
 
 def is_from_other(message: Mapping[str, Any], others: Set[str]) -> bool:

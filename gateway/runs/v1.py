@@ -25,7 +25,7 @@ from gateway.runs.ending import end_waiting, release_lapsed
 from gateway.runs.joined import require_not_running
 from gateway.runs.matching import Continuation
 from gateway.runs.new_messages import unstored_messages
-from gateway.runs.participants import name_of, other_participants
+from gateway.runs.participants import has_names, other_participants
 from gateway.runs.renamed_calls import with_our_ids
 from gateway.runs.requested import (
     AttachmentsNotStored,
@@ -150,7 +150,7 @@ def _other_participants(session: Session, messages: Sequence[dict[str, Any]]) ->
     """Return the names of the participants other than the person. A client may send only the last messages of a group
     chat, so names of earlier ones stay what they were. At most one query, none without names."""
     others = other_participants(messages)
-    if others or session._state.adding or not any(map(name_of, messages)):
+    if others or session._state.adding or not has_names(messages):
         return others
     rows = Message.objects.filter(owner_id=session.owner_id, session=session).order_by("-seq")
     return frozenset(filter(None, rows.values_list("participant", flat=True)[:INGEST_MESSAGES]))

@@ -13,6 +13,7 @@ from memories.models import Memory
 from tests.conftest import Api
 from tests.gateway.test_held_writes import add, results
 from tests.gateway.v1 import ask
+from tests.queries import statements
 from tests.scripted_model import ScriptedModel
 
 TASK = "Plan my trip to York. I am allergic to nuts."
@@ -93,3 +94,11 @@ async def test_another_participant_who_writes_before_the_person_in_a_later_turn_
     rows = await in_thread(lambda: list(Message.objects.filter(role="user").order_by("seq")))
     speakers = [(row.speaker, row.text) for row in await in_thread(utterances_of, rows)]
     assert speakers == [(Speaker.PERSON, TASK), (Speaker.TOOL, FOUND), (Speaker.PERSON, "Go on.")]
+
+
+async def test_a_name_of_the_assistant_costs_no_query(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
+    model.script("Well.", "Yes.")
+    await ask(alice_api, said(TASK))
+    async with statements() as queries:
+        await ask(alice_api, said(TASK), {"role": "assistant", "content": "Well.", "name": "writer"}, said("Go on."))
+    assert not [query for query in queries if 'SELECT "gateway_message"."participant"' in query]
