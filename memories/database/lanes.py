@@ -5,7 +5,7 @@ Owners take turns: a job waits for at most one job of each other owner before it
 import contextlib
 import threading
 import time
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TypeVar
@@ -15,6 +15,7 @@ from django.db import DatabaseError, OperationalError, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from memories.database.shared import MAX_JOBS_PER_TRANSACTION, Job, run_in_one_transaction
+from memories.open_counts import OpenCounts
 
 T = TypeVar("T")
 BUSY = "The database is busy. Try again in a moment."
@@ -47,7 +48,7 @@ class Lane:
         self._local = threading.local()
         # The waiting jobs of each owner, and of None for work of nobody. The owner whose turn it is comes first.
         self._waiting: dict[UUID | None, deque[Job]] = {}
-        self._running: Counter[UUID | None] = Counter()  # the threads that each occupies
+        self._running = OpenCounts[UUID | None]()  # the threads that each occupies
 
     def submit(
         self, seconds: float, function: Callable[[], T], owner_id: UUID | None = None, *, share: bool = False
@@ -98,9 +99,7 @@ class Lane:
             self._running[owner_id] += 1
         self._run(jobs)
         with self._lock:
-            self._running[owner_id] -= 1
-            if not self._running[owner_id]:
-                del self._running[owner_id]
+            self._running.leave(owner_id)
             if self._leave_one and owner_id in self._waiting and self._pool is not None:
                 self._pool.submit(self._work_next)  # the call for it may have passed it over
 
