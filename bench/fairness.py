@@ -1,6 +1,6 @@
 """Measure whether one client can block the others: repeat the costliest request of each endpoint while somebody chats.
 
-    python bench/fairness.py [--only NAME] [--seconds 2]
+    python bench/fairness.py [--only NAME…] [--seconds 2]
 
 Starts `manage.py up` against a scripted upstream, with 300 memories and a long session. For each row an attacker in its
 own process repeats one request for --seconds; meanwhile a second user chats without a pause, and `/healthz` is
@@ -211,13 +211,13 @@ def measure_row(
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", default="", help="only rows whose name contains this")
+    parser.add_argument("--only", nargs="*", default=[""], help="only rows whose name contains one of these")
     parser.add_argument("--seconds", type=float, default=2.0, help="length of each row")
     parser.add_argument("--stall-limit", type=float, default=0.0, help="milliseconds; 0: no limit")
     parser.add_argument("--ratio-limit", type=float, default=0.0, help="0: no limit")
     given = parser.parse_args()
     stop_on_signals()
-    names = [name for name in (*rows(), WEBSOCKET) if given.only in name]
+    names = [name for name in (*rows(), WEBSOCKET) if any(part in name for part in given.only)]
     # These destroy the attacker's data or login, so they come last.
     names.sort(key=lambda name: name in {"forget", "page logout"})
     if not names:

@@ -13,7 +13,7 @@ from django.db import IntegrityError
 from django.utils import timezone
 
 from gateway.agents.rows import agent_find
-from gateway.attachments.storing import large_texts
+from gateway.attachments.storing import has_large
 from gateway.digests import digest
 from gateway.errors import SessionBusy
 from gateway.messages import SYSTEM_ROLES, joined_content, last_user_index, text_of
@@ -122,7 +122,7 @@ def _open_in(match: MatchedSession, lookup: SessionLookup) -> TurnContext:
         earlier = list(islice(spoken, INGEST_MESSAGES))[::-1]
     else:
         earlier = unstored_messages(match, request, before)
-    if not request.history_kept and any(any(large_texts(message.get("content"))) for message in earlier):
+    if not request.history_kept and any(has_large(message.get("content")) for message in earlier):
         raise AttachmentsNotStored
     history = len(earlier) if is_new else 0
     if history:
