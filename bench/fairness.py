@@ -156,11 +156,13 @@ def _open_websocket(address: str, world: World, number: int) -> int:
         return 0
 
 
-def unlimited_agents_file() -> str:
-    """Return the agents file without memory budgets, so that only the input limits bound what is stored."""
+def unlimited_agents_file(upstream: str = "default") -> str:
+    """Return the agents file without memory budgets, so that only the input limits bound what is stored. The second
+    user's agent uses `upstream`."""
     agents = json.loads(agents_file())
     for agent in agents["agents"].values():
         agent |= {"user_char_limit": 0, "memory_char_limit": 0}
+    agents["agents"]["assistant"]["upstream"] = upstream
     return json.dumps(agents)
 
 
@@ -224,7 +226,10 @@ def main() -> int:
         raise BenchError(f"no row's name contains {given.only!r}")
     results, baselines = [], []
     with ExitStack() as stack:
-        daybook = daybook_start(stack, upstream_start(stack, "--chunks", "5"), agents=unlimited_agents_file())
+        # The second user does not wait while the attacker's upstream reads megabytes.
+        upstream, other = (upstream_start(stack, "--chunks", "5") for _ in range(2))
+        settings = {"DAYBOOK_UPSTREAM_OTHER_URL": other.url + "/v1", "DAYBOOK_UPSTREAM_OTHER_KEY": "x"}
+        daybook = daybook_start(stack, upstream, agents=unlimited_agents_file("other"), settings=settings)
         parts = urlsplit(daybook.server.url)
         bystanders = Bystanders(str(parts.hostname), int(parts.port or 80), daybook.trusted_key())
         world = build_world(daybook.call, daybook.key, *daybook.login())
