@@ -96,7 +96,7 @@ class ModelRequest:
         left, waiting = _LONG_CHARS, [self.parameters, self.messages]
         while waiting and left > 0:
             value: Any = waiting.pop()
-            left -= len(value) if isinstance(value, str) else _CHARS_PER_VALUE
+            left -= _CHARS_PER_VALUE + (len(value) if isinstance(value, str) else 0)
             if isinstance(value, dict | list | tuple):
                 waiting += value.values() if isinstance(value, dict) else value
         return left <= 0

@@ -2,7 +2,8 @@
 quote matches any omitted text."""
 
 import re
-import unicodedata
+
+from search.normal_form import normalized
 
 MIN_QUOTE_CHARS = 3  # letters and digits; shorter texts occur everywhere
 _SLICE = 1000  # characters that are folded at once on the way to the span
@@ -12,7 +13,7 @@ _ELLIPSIS = re.compile(r"[\[(]?(?:…|\.{3,})[\])]?")
 
 def folded(text: str) -> str:
     """Return only the letters and digits of a text, with case and width folded."""
-    return _NON_WORD.sub("", unicodedata.normalize("NFKC", text).casefold())
+    return _NON_WORD.sub("", normalized(text).casefold())
 
 
 def quote_parts(quote: str) -> list[str]:
