@@ -120,6 +120,23 @@ def canonical_content(content: Any) -> str:
     return "".join(pieces)
 
 
+def is_said(content: Any) -> bool:
+    """Return True unless the canonical content is empty, without reading a long one."""
+    parts = content if isinstance(content, list) else [{"type": "text", "text": text_of(content)}]
+    return any(part.get("type") != "text" or str(part.get("text", "")).strip() for part in parts)
+
+
+def user_texts(messages: Sequence[ChatMessage]) -> list[str]:
+    """Return the user's texts of `canonical`, one for each turn, without reading the answers."""
+    short = [
+        {**message, "content": "." if is_said(message.get("content")) else ""}
+        if message.get("role") == "assistant"
+        else message
+        for message in messages
+    ]
+    return ["".join(texts) for role, texts in canonical(short) if role == "user"]
+
+
 def canonical(messages: Sequence[ChatMessage]) -> list[tuple[str, list[str]]]:
     """Return `(role, texts)` with alternating roles, starting with the user, with the texts of consecutive messages of
     a role together. `/memory` commands and their answers are dropped."""

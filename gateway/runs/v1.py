@@ -162,7 +162,7 @@ def _known_message_count(session: Session, history: Sequence[dict[str, Any]]) ->
     earlier session with this agent, whatever the answers. Two queries, none for a fork."""
     if session.parent_id is not None:
         return len(history)
-    user_texts = ["".join(texts) for role, texts in fingerprint.canonical(history) if role == "user"]
+    user_texts = fingerprint.user_texts(history)
     return _before_turn(history, _known_turns(session.owner_id, session.agent.name, user_texts)) if user_texts else 0
 
 
@@ -192,7 +192,7 @@ def _before_turn(messages: Sequence[dict[str, Any]], turns: int) -> int:
             if count > turns:
                 return place
             answered = False
-        elif message.get("role") == "assistant" and fingerprint.canonical_content(message.get("content")):
+        elif message.get("role") == "assistant" and fingerprint.is_said(message.get("content")):
             answered = True
     return len(messages)
 
