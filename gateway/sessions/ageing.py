@@ -38,7 +38,7 @@ def run_details_expire(now: datetime, *, scan: AgeScan = _details) -> None:
     if not settings.RUN_DETAIL_DAYS:
         return
     ended = Run.objects.exclude(state__in=[Run.State.RUNNING, Run.State.AWAITING_CLIENT_TOOLS])
-    detailed = ended.exclude(recalled=[], reasoning="")
     before = now - timedelta(days=settings.RUN_DETAIL_DAYS)
-    for page in scan.pages(detailed.only("pk"), before=before, seconds=EXPIRE_SECONDS):
-        detailed.filter(pk__in=[row.pk for row in page]).update(recalled=[], reasoning="")
+    for page in scan.pages(Run.objects.only("pk"), before=before, seconds=EXPIRE_SECONDS):
+        detailed = ended.exclude(recalled=[], reasoning="").filter(pk__in=[row.pk for row in page])
+        detailed.update(recalled=[], reasoning="")

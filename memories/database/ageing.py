@@ -27,7 +27,8 @@ class AgeScan:
 
     def pages(self, rows: "QuerySet[Row]", *, before: datetime, seconds: float) -> Iterator[list[Row]]:
         """Yield pages of the rows that were written before a time, oldest first, for some seconds. The next call
-        continues after the last page that was dealt with; later it yields what has become older since."""
+        continues after the last page that was dealt with; later it yields what has become older since. `rows` without
+        conditions, since it would read all rows that do not match again and again."""
         began = _clock()
         if began - self._ended_at >= self._again_after:
             self._after, self._ended_at = _START, math.inf
