@@ -5,14 +5,19 @@ linear in the length of the text."""
 import re
 from dataclasses import dataclass
 
-# Instructions that clients append to a message: aider for edits, Open WebUI for running code, Cline for calling a tool.
+# Instructions that clients append to a message: aider for edits, Open WebUI for running code, Cline for calling a tool,
+# Genkit for the form of the answer.
 _TRAILING_RULES = re.compile(
     r"^# (?:\*SEARCH/REPLACE block\*|V4A Diff Format) Rules:[ \t]*$"
     r"|^# File editing rules:\n\nReturn edits similar to unified diffs"
     r"|^To suggest changes to a file you MUST return the entire content of the updated file\.\nYou MUST use this "
     r"|^#### Code Interpreter\n\nYou have access to a Python code interpreter via:"
     r"|^\[SYSTEM\] This run is not complete until you call one of these terminal completion tools: [^\n]{1,2000} call "
-    r"the appropriate terminal completion tool now\.\s*\Z",
+    r"the appropriate terminal completion tool now\.\s*\Z"
+    r"|^Output should be (?:in JSON format and|a JSON array|JSONL format, [^\n]{1,200}) conform(?:ing)? to the "
+    r"following schema:\s{1,9}```\n[^\n]*+\n```\s*\Z"
+    r"|^Output should be ONLY one of the following enum values\. Do not output any additional information or add "
+    r"quotes\.$",
     re.MULTILINE,
 )
 # Messages that clients write themselves and send as the user: files and examples (aider), descriptions of the
