@@ -57,7 +57,8 @@ _SUMMARISED = re.compile(
     r"|Another language model started to solve this problem and produced a summary"
     r"|This session is being continued from a previous conversation that ran out of context"
     r"|Here is a summary of the conversation to date:\s"
-    r"|Previous conversation summary: )"
+    r"|Previous conversation summary: "
+    r"|The conversation so far has been compacted to free up context\. What follows is your own working summary )"
 )
 _OUTPUT_PREFIX, _OUTPUT_SUFFIX = (
     "Code output: ",
@@ -171,8 +172,8 @@ def announces_text(text: str) -> bool:
 
 def begins_with_summary(text: str) -> bool:
     """Return True if a message begins with a summary by a model that a client sends as the user: aider, Codex, Claude
-    Code, LangChain, Flowise. The person's next words may follow in it, so `is_written_by_client` does not include
-    these."""
+    Code, LangChain, Flowise, Kimi Code. The person's next words may follow in it, so `is_written_by_client` does not
+    include these."""
     return bool(_SUMMARISED.match(text))
 
 

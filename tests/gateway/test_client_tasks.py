@@ -249,6 +249,10 @@ TASKS = [
                               "SCOPE: …") + user("hi")),
     Row("promptfoo: grading", system("You are grading output according to a user-specified rubric. If the statement in "
         "the rubric is true, then the …") + user("<Output>\nHello.\n</Output>\n<Rubric>\nis polite\n</Rubric>")),
+    Row("Kimi Code: compaction", user("a", "b", "You are about to run out of context. Create a handoff summary for "
+        "the\nmodel that will resume this task after the earlier conversation is cleared.\n\n--- This …"), STREAM | TOOLS),
+    Row("Kimi Code: whether the server answers", system("You are a connectivity probe. Answer with the …")
+        + user("ping"), STREAM),
     Row("Mastra, Vercel's chatbot: title", system("\n    - you will generate a short title based on the first message "
                                                   "a user begins a conversation with\n    - …") + user("hi")),
     Row("Mastra: title, later", system("\n      - you will generate a short title based on a conversation transcript "
@@ -486,6 +490,7 @@ TURNS = [
     Row("a review that somebody asks for", user("a", "Review the conversation above and update two things: …"), TOOLS),
     Row("a title for a chat", user("Generate a concise and descriptive title for an AI chat conversation.")),
     Row("a summary that grows", user("Progressively summarize the conversation: first the beginning.")),
+    Row("running out of context", user("a", "You are about to run out of context. What will you forget?"), TOOLS),
     Row("what to say next", user("hi", "Suggest what the user could say next."), TOOLS),
     Row("selecting tools", system("Your goal is to select the most relevant tools for a gardener.") + user("A rake?")),
     Row("a list that asks for a title", user("- Buy tea\n- You will generate a short title for my essay")),

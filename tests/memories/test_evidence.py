@@ -123,6 +123,11 @@ def own_text(text: str) -> str:
         ("This session is being continued from a previous conversation that ran out of context. I like gold.", ""),
         ("Here is a summary of the conversation to date:\n\nI like gold.", ""),
         ("Previous conversation summary: The human likes gold.", ""),
+        (
+            "The conversation so far has been compacted to free up context. What follows is your own working summary "
+            "of this task — use it to continue.\nI like gold.",
+            "",
+        ),
         ("This is the context that you are working with:\nI like gold.\n\nYour task: I use tabs.", "I use tabs."),
         ("# Fix any errors below, if possible.\n\na.py:1: I like gold", ""),
         ("Here is the content of https://shop.example/a:\n\nI like gold.", ""),
