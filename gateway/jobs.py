@@ -28,7 +28,7 @@ from django_q.tasks import async_task
 
 from gateway.upstream import disconnect
 from gateway.upstream.faults import retry_after_seconds
-from memories.clocks import lease_over, long_ago
+from memories.clocks import CLOCK_SKEW, lease_over, long_ago
 from memories.errors import DomainError
 from memories.ids import uuid7
 from memories.messaging.background import redis_calls
@@ -39,12 +39,15 @@ logger = logging.getLogger("daybook.jobs")
 T = TypeVar("T")
 LOST_AFTER = timedelta(seconds=60)
 """The time after which a queued job that has not begun counts as lost."""
+LONGEST_PAUSE = timedelta(days=1)
+"""The longest pause of a job or of a row that a job works on. One that ends later was set by a clock that was ahead."""
 RETENTION = timedelta(days=7)
 """How long the queue's record of a failed job is kept; its traceback may quote the job's data."""
 _PURGED_AT_ONCE = 500
 _NAMES_AT_ONCE = 64
 """Host names resolved at once. Each look-up takes a thread, and may keep it longer than its caller waits."""
 _runner: asyncio.Runner | None = None
+_started_at: datetime | None = None  # when this worker started
 _PAUSES = (60, 300, 900, 3600)  # seconds before each further attempt; greylisting takes some minutes
 _OPTIONS = {"ack_failure": True, "save": False}
 _SCHEDULER = "django_q.scheduler.scheduler"
@@ -99,9 +102,22 @@ def enqueue_books(task: str, rows: "QuerySet[Any]", *, limit: int) -> int:
     return len(books)
 
 
+def worker_starts() -> None:
+    """Count jobs that were queued before now as lost: the worker that stopped or died may have fetched them. One that
+    is executed twice is claimed once."""
+    global _started_at
+    _started_at = timezone.now()
+
+
 def without_job(now: datetime) -> Q:
     """Return the condition for rows with `enqueued_at` whose job was never queued or counts as lost."""
-    return Q(enqueued_at__isnull=True) | long_ago("enqueued_at", now, age=LOST_AFTER)
+    lost = Q(enqueued_at__isnull=True) | long_ago("enqueued_at", now, age=LOST_AFTER)
+    return lost | Q(enqueued_at__lt=_started_at) if _started_at else lost
+
+
+def paused_too_long(field: str, now: datetime) -> Q:
+    """Return the condition for rows that wait until `field`, which a clock that was ahead has set."""
+    return Q(**{f"{field}__gt": now + LONGEST_PAUSE + CLOCK_SKEW})
 
 
 def mark_enqueued(rows: "QuerySet[Any]", row: Any, now: datetime) -> bool:

@@ -16,7 +16,7 @@ from django.db.models import F, Q, QuerySet, Value
 from django.utils import timezone
 
 from gateway.errors import UpstreamSilent
-from gateway.jobs import LeaseLost, retry_pause
+from gateway.jobs import LeaseLost, paused_too_long, retry_pause
 from gateway.models import Session
 from gateway.runs.leases import has_ended
 from gateway.upstream.usage import add_usage
@@ -134,6 +134,7 @@ def _count_from(now: datetime) -> None:
     times = {name: Value(now) + (F(name) - F("started_at")) for name in ("lease_expires_at", "not_before")}
     unfinished.filter(started_at__gt=behind).update(started_at=now, **times)
     unfinished.filter(started_at=None, not_before__gt=now, created_at__gt=behind).update(created_at=now, not_before=now)
+    unfinished.filter(paused_too_long("not_before", now)).update(not_before=now)
 
 
 def _finish_locked(review: ReviewRun, claim: ReviewClaim, outcome: ReviewOutcome) -> None:

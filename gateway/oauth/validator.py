@@ -14,6 +14,7 @@ from gateway.keys import key_hash
 from gateway.oauth.addresses import same_resource
 from gateway.oauth.connections import GRACE_PERIOD, connection_of, tokens_delete
 from gateway.oauth.tokens import SCOPES, scopes_of
+from memories.clocks import long_since
 
 # The scope that marks a code as used. An unused code has at least one scope.
 _USED = ""
@@ -51,8 +52,9 @@ class Validator(OAuth2Validator):  # type: ignore[misc]  # the library ships no 
         with transaction.atomic():
             # Locked, or the library would take a token that is used between the two looks for a reused one.
             tokens = RefreshToken.objects.select_for_update().filter(token_checksum=key_hash(refresh_token))
-            since = timezone.now() - GRACE_PERIOD
-            used = next((token for token in tokens if token.revoked and token.revoked > since), None)
+            now = timezone.now()
+            just_used = (t for t in tokens if t.revoked and not long_since(t.revoked, now, age=GRACE_PERIOD))
+            used = next(just_used, None)
             if used is None:
                 valid: bool = super().validate_refresh_token(refresh_token, client, request, *args, **kwargs)
             else:

@@ -16,6 +16,7 @@ from django.utils import timezone
 
 from gateway.models import Session
 from memories.artifacts.store import artifacts_remove, live_artifacts
+from memories.clocks import lease_over
 from memories.database.batches import Slices, in_batches
 from memories.errors import Conflict
 from memories.history.undo import UndoResult
@@ -97,7 +98,8 @@ def clear_confirmed(book: Book, code: str, *, actor: str) -> Slices[ClearResult]
     source = Source(actor=actor, origin=WriteOrigin.USER, kind=ChangeSet.Kind.CLEAR)
     with transaction.atomic():
         # Deleted first, so that only one of two concurrent requests continues.
-        rows = ClearCode.objects.filter(book=book, sha256=_hash(code.lower()), expires_at__gt=timezone.now())
+        over = lease_over("expires_at", timezone.now(), lease=timedelta(minutes=CODE_MINUTES))
+        rows = ClearCode.objects.filter(~over, book=book, sha256=_hash(code.lower()))
         if rows.delete()[0] != 1:
             raise Conflict("This code is not valid, or was used, or is older than ten minutes. Ask for a new one.")
         contents = contents_of(book)
