@@ -23,7 +23,8 @@ from django.conf import settings
 from django.db import IntegrityError, transaction
 from django.db.models import Q, QuerySet
 from django.utils import timezone
-from django_q.models import Schedule, Task
+from django.utils.module_loading import import_string
+from django_q.models import OrmQ, Schedule, Task
 from django_q.tasks import async_task
 
 from gateway.upstream import disconnect
@@ -51,6 +52,8 @@ _started_at: datetime | None = None  # when this worker started
 _PAUSES = (60, 300, 900, 3600)  # seconds before each further attempt; greylisting takes some minutes
 _OPTIONS = {"ack_failure": True, "save": False}
 _SCHEDULER = "django_q.scheduler.scheduler"
+_KEPT = "gateway.jobs.kept_execute"
+_KEPT_MINUTES, _KEPT_TIMES = 5, 3
 
 
 def enqueue(task: str, job_id: UUID | str, *more: str, timeout: int | None = None) -> None:
@@ -66,25 +69,41 @@ def enqueue(task: str, job_id: UUID | str, *more: str, timeout: int | None = Non
 
 
 def enqueue_kept(task: str, *arguments: str) -> None:
-    """Queue a job that no sweep would find again, such as a mail, within the current transaction. With Redis, which may
-    lose jobs, it is a row in the database until a worker queues it: at once, or when it next looks for such rows."""
+    """Queue a job that no sweep would find again, such as a mail, within the current transaction. It is a row in the
+    database until it has been executed, which begins at once, or when a worker next looks for such rows."""
+    enqueue_later(task, *arguments, seconds=0)
+    look = partial(async_task, _SCHEDULER, q_options=_OPTIONS)
     if settings.REDIS_URL:
-        enqueue_later(task, *arguments, seconds=0)
-        look = partial(async_task, _SCHEDULER, q_options=_OPTIONS)
         transaction.on_commit(lambda: redis_calls.submit(_SCHEDULER, look), robust=True)
     else:
-        enqueue(task, *arguments)
+        look()
 
 
 def enqueue_later(task: str, *arguments: str, seconds: float) -> None:
-    """Queue a job in `seconds`, accurate to half a minute. Until then it is a row in the database."""
+    """Queue a job in `seconds`, accurate to half a minute. It is a row in the database until it has been executed: if
+    its worker dies, or the queue loses it, it is queued again after _KEPT_MINUTES, _KEPT_TIMES in all."""
+    name = str(uuid7())
     Schedule.objects.create(
-        func=task,
-        args=repr(arguments),
+        name=name,
+        func=_KEPT,
+        args=repr((name, task, *arguments)),
         kwargs=repr({"q_options": _OPTIONS}),
-        schedule_type=Schedule.ONCE,
+        schedule_type=Schedule.MINUTES,
+        minutes=_KEPT_MINUTES,
+        repeats=_KEPT_TIMES,
         next_run=timezone.now() + timedelta(seconds=seconds),
     )
+
+
+def kept_execute(name: str, task: str, *arguments: str) -> None:
+    """Job: execute a kept job, unless that was done before."""
+    row = Schedule.objects.filter(name=name)
+    if not row.update(next_run=timezone.now() + timedelta(minutes=_KEPT_MINUTES)):
+        return
+    try:
+        import_string(task)(*arguments)
+    finally:  # after an error, too: a part may be done
+        row.delete()
 
 
 def enqueue_again(task: str, *arguments: str, attempt: str) -> None:
@@ -126,7 +145,11 @@ def mark_enqueued(rows: "QuerySet[Any]", row: Any, now: datetime) -> bool:
 
 
 def jobs_purge(now: datetime) -> int:
-    """Delete old records of failed jobs, which the queue never deletes. Return how many."""
+    """Delete old records of failed jobs, which the queue never deletes, and return how many. Kept jobs whose workers
+    died each time are given up. Jobs that wait because a clock was ahead wait no longer."""
+    Schedule.objects.filter(repeats=0, next_run__lt=now).delete()
+    Schedule.objects.filter(paused_too_long("next_run", now)).update(next_run=now)
+    OrmQ.objects.filter(paused_too_long("lock", now)).update(lock=now)
     old = Task.objects.filter(stopped__lt=now - RETENTION).values_list("pk", flat=True)[:_PURGED_AT_ONCE]
     return int(Task.objects.filter(pk__in=list(old)).delete()[0])
 
