@@ -65,13 +65,15 @@ def extractions_of_clear(root: ChangeSet) -> "QuerySet[Extraction]":
     return Extraction.objects.filter(named, owner_id=root.owner_id)
 
 
-def marks_undo(root: ChangeSet, *, undo: bool) -> None:
-    """Undo the marks of a clear, or set them again if `undo` is False; a repeated undo or redo changes nothing. The
-    caller has locked the sessions."""
+def marks_undo(root: ChangeSet, other: UUID | None, *, undo: bool) -> None:
+    """Undo the marks of a clear, or set them again if `undo` is False; a repeated undo or redo changes nothing. If the
+    `other` clear in effect is a later one that found nothing new to mark, the marks become its own. The caller has
+    locked the sessions."""
     rows = list(extractions_of_clear(root).select_related("session"))
     rows = [row for row in rows if any(by == str(root.pk) for _, by, _ in _clears(row)) == undo]
     if undo:
-        sessions = [row.session for row in rows if _unmark(row, str(root.pk))]
+        later = str(other) if other and other > root.pk else ""
+        sessions = [row.session for row in rows if _unmark(row, str(root.pk), later)]
         Session.objects.bulk_update(sessions, ["reviewed_through", "turns_since_memory_review"], batch_size=_BATCH)
     else:
         reviewed = mark_reviewed(Session.objects.filter(pk__in=[row.session_id for row in rows]))
@@ -98,14 +100,17 @@ def _mark_cleared(
         _keep(row, clears, [clear for clear in _undone(row) if clear != str(change_set)])
 
 
-def _unmark(row: Extraction, clear: str) -> bool:
-    """Take a clear out of those in effect. After the latest one, restore the position before it and the session's
-    review position, unless the session was reviewed beyond the clear; after another one, the undo of the next does so.
-    Return True if the session was changed."""
+def _unmark(row: Extraction, clear: str, later: str) -> bool:
+    """Take a clear out of those in effect, or replace it with a `later` one that marked nothing. After the latest one,
+    restore the position before it and the session's review position, unless the session was reviewed beyond the clear;
+    after another one, the undo of the next does so. Return True if the session was changed."""
     clears, session = _clears(row), row.session
     place = next(number for number, (_, by, _) in enumerate(clears) if by == clear)
-    *_, saved = clears.pop(place)
-    if place < len(clears):
+    at, _, saved = clears.pop(place)
+    if later and all(by != later for _, by, _ in clears):
+        clears.append([at, later, saved])
+        changes_session = False
+    elif place < len(clears):
         later = clears[place][2]
         if "reviewed" in saved and "reviewed" in later:
             saved["reviewed"][1] += later["reviewed"][1]
