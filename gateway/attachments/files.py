@@ -96,8 +96,8 @@ def file_is_gone(owner_id: UUID, sha256: str) -> bool:
 
 def _log(text: str, error: Exception) -> None:
     """Log an error of the storage, without a traceback if the operating system gives the reason."""
-    known = isinstance(error, OSError) and error.strerror
-    logger.error("%s (%s)", text, error.strerror if known else type(error).__name__, exc_info=not known)
+    reason = error.strerror if isinstance(error, OSError) else None
+    logger.error("%s (%s)", text, reason or type(error).__name__, exc_info=not reason)
 
 
 def file_delete(owner_id: UUID, sha256: str) -> None:
