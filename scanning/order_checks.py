@@ -198,7 +198,8 @@ def is_unlimited(sentence: Sentence, at: int) -> bool:
 
 
 _RULES_OF = BIT["RULES"] | BIT["DIRECTIVES"] | BIT["SAFETYNET"] | BIT["CHECKS"] | BIT["INNER"] | BIT["ACCOUNT"]
-_OF = word_set("for of in on above to at fur von vom zur zum im am auf pour de du des per di del della voor van")
+_PRIOR = BIT["PRIOR"]
+_OF = word_set("for of from in on above to at fur von vom zur zum im am auf pour de du des per di del della voor van")
 _OF_ANY = word_set("for of fur von zum zur im am pour de du des per di del della")  # also without an article
 _ARTICLES = word_set("the a an our my his her their der die das den dem la le les el los il lo de het een un une una")
 _THE_ASSISTANT = sum(
@@ -209,8 +210,10 @@ _THE_ASSISTANT = sum(
 def is_about_a_thing(sentence: Sentence, first: int, last: int) -> bool:
     """Return True if the rules or checks in a match are those of some thing: "the old instructions for the boiler"."""
     words, masks = sentence.words, sentence.masks
-    for at in range(first, min(last + 2, len(words) - 2)):
-        if masks[at] & _RULES_OF and words[at + 1] in _OF:
+    for rules in range(first, min(last + 2, len(words) - 2)):
+        follows = masks[rules + 1] & _PRIOR and words[rules + 1] not in _OF  # "les consignes précédentes pour …"
+        at = rules + bool(follows)
+        if masks[rules] & _RULES_OF and words[at + 1] in _OF and at + 2 < len(words):
             article = words[at + 2] in _ARTICLES
             noun = at + 2 + article
             named = article or words[at + 1] in _OF_ANY
