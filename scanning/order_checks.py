@@ -198,7 +198,7 @@ def is_unlimited(sentence: Sentence, at: int) -> bool:
 
 
 _RULES_OF = BIT["RULES"] | BIT["DIRECTIVES"] | BIT["SAFETYNET"] | BIT["CHECKS"] | BIT["INNER"] | BIT["ACCOUNT"]
-_PRIOR = BIT["PRIOR"]
+_PRIOR, _SYSTEM = BIT["PRIOR"], BIT["AUTHORITY"] | BIT["MACHINE"]
 _OF = word_set("for of from in on above to at fur von vom zur zum im am auf pour de du des per di del della voor van")
 _OF_ANY = word_set("for of fur von zum zur im am pour de du des per di del della")  # also without an article
 _ARTICLES = word_set("the a an our my his her their der die das den dem la le les el los il lo de het een un une una")
@@ -210,6 +210,8 @@ _THE_ASSISTANT = sum(
 def is_about_a_thing(sentence: Sentence, first: int, last: int) -> bool:
     """Return True if the rules or checks in a match are those of some thing: "the old instructions for the boiler"."""
     words, masks = sentence.words, sentence.masks
+    if any(mask & _SYSTEM and not mask & _RULES_OF for mask in masks):
+        return False  # "message of the system: the filters of age are lifted"
     for rules in range(first, min(last + 2, len(words) - 2)):
         follows = masks[rules + 1] & _PRIOR and words[rules + 1] not in _OF  # "les consignes précédentes pour …"
         at = rules + bool(follows)

@@ -174,7 +174,8 @@ def record_clear_undone(root: ChangeSet, undone: UndoResult, is_undo: bool) -> N
     """Restore records, notes and proposals when a clear is undone; remove them again when it is redone."""
     if root.kind != ChangeSet.Kind.CLEAR:
         return
-    records, other = ThreadRecord.objects.filter(owner_id=root.owner_id), _clear_in_effect(root)
+    records, in_effect = ThreadRecord.objects.filter(owner_id=root.owner_id), _clears_in_effect(root)
+    other = max(in_effect, default=None)
     _return_reviews(root, other, undo=is_undo)
     if is_undo:
         if other:
@@ -185,18 +186,18 @@ def record_clear_undone(root: ChangeSet, undone: UndoResult, is_undo: bool) -> N
         # A record names its latest clear, which may be another one that was undone since. Ids begin with the time.
         older = Q(cleared_at=None, session_id__in=sessions, run_id__lt=root.pk)
         records.filter(Q(cleared_by=root.pk) | older).update(cleared_at=timezone.now(), cleared_by=root.pk)
-    marks_undo(root, other, undo=is_undo)
+    marks_undo(root, in_effect, undo=is_undo)
 
 
-def _clear_in_effect(root: ChangeSet) -> UUID | None:
-    """Return the book's latest clear, apart from this one, that is in effect, or None. It may have found nothing more
-    to clear, so what this one cleared becomes its own when this one is undone."""
+def _clears_in_effect(root: ChangeSet) -> list[UUID]:
+    """Return the book's other clears that are in effect. A later one may have found nothing more to clear, so what this
+    one cleared becomes its own when this one is undone."""
     others = ChangeSet.objects.filter(owner_id=root.owner_id, book=root.book_id, kind=ChangeSet.Kind.CLEAR)
     clears = list(others.exclude(pk=root.pk).values_list("pk", flat=True))
     latest: dict[UUID, tuple[UUID, int]] = {}
     for clear, undo, distance in undo_steps(root.owner_id, clears):
         latest[clear] = max(latest.get(clear, (undo.pk, distance)), (undo.pk, distance))
-    return max((clear for clear in clears if latest.get(clear, (clear, 0))[1] % 2 == 0), default=None)
+    return [clear for clear in clears if latest.get(clear, (clear, 0))[1] % 2 == 0]
 
 
 def _delete_memories(writer: BookWriter, limit: int, *, through: int | None = None) -> list[dict[str, Any]]:

@@ -289,6 +289,24 @@ def test_a_clear_that_found_nothing_more_stays_in_effect_when_an_earlier_one_is_
     review_approve(waiting, actor="user:1")
 
 
+@pytest.mark.parametrize("order", [*permutations(range(4))])
+def test_when_all_clears_are_undone_notes_are_as_before_also_if_some_found_nothing_more(
+    alice: Owner, answering: AnsweringModel, order: tuple[int, ...]
+) -> None:
+    session = talk(alice, "I like tea.")
+    consolidate(alice)
+    cleared = [clear(alice), clear(alice)]
+    session.refresh_from_db()
+    add_turns(session, "A new fact.")
+    cleared += [clear(alice), clear(alice)]
+    for number in order:
+        assert not notes(alice), "a clear is in effect"
+        undo_changes(cleared[number], BY_HAND)
+    row = Extraction.objects.select_related("session").get()
+    assert (row.state, row.through_seq, row.floor_seq, row.cleared_at) == ("extracted", 2, 0, None)
+    assert row.session.reviewed_through == 0
+
+
 def test_a_rejected_write_can_be_approved_after_a_clear_was_undone(alice: Owner) -> None:
     rejected = review_reject(proposal_make(talk(alice)), actor="user:1")
     earlier = clear(alice)

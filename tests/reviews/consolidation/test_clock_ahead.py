@@ -9,6 +9,7 @@ from django.contrib.auth.models import User
 from django.utils import timezone
 
 from gateway.accounts.sign_in import attempts_purge, signed_in_recently
+from gateway.agents.configuration import consolidation_settings
 from gateway.models import Session, Webhook
 from gateway.webhooks.delivery import _due
 from memories.models import Memory, Owner
@@ -103,4 +104,4 @@ def book_of_memory(owner: Owner) -> Any:
 
 
 def selection_limits() -> Any:
-    return runs.consolidation_settings()
+    return consolidation_settings()
