@@ -134,7 +134,7 @@ def _count_from(now: datetime) -> None:
     times = {name: Value(now) + (F(name) - F("started_at")) for name in ("lease_expires_at", "not_before")}
     unfinished.filter(started_at__gt=behind).update(started_at=now, **times)
     unfinished.filter(started_at=None, not_before__gt=now, created_at__gt=behind).update(created_at=now, not_before=now)
-    unfinished.filter(paused_too_long("not_before", now)).update(not_before=now)
+    ReviewRun.objects.filter(paused_too_long("not_before", now), state=State.SCHEDULED).update(not_before=now)
 
 
 def _finish_locked(review: ReviewRun, claim: ReviewClaim, outcome: ReviewOutcome) -> None:

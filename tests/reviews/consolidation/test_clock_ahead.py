@@ -11,6 +11,7 @@ from django.utils import timezone
 from gateway.accounts.sign_in import attempts_purge, signed_in_recently
 from gateway.agents.configuration import consolidation_settings
 from gateway.models import Session, Webhook
+from gateway.sessions.keeping import sessions_purge
 from gateway.webhooks.delivery import _due
 from memories.models import Memory, Owner
 from memories.services.annotations import keywords_claim, keywords_wanted
@@ -73,6 +74,13 @@ def test_a_session_is_read_and_reviewed(alice: Owner) -> None:
     assert [review_idle_sessions(), review_idle_sessions()] == [1, 0]
     ReviewRun.objects.update(state="failed")
     assert review_idle_sessions() == 0
+
+
+def test_a_deleted_session_is_removed(alice: Owner) -> None:
+    talk(alice)
+    Session.objects.update(deleted_at=timezone.now() + YEAR)
+    assert sessions_purge(timezone.now()) == 1
+    assert not Session.with_deleted.exists()
 
 
 def test_keywords_are_requested_again(alice: Owner) -> None:
