@@ -13,6 +13,7 @@ from uuid import UUID
 from django.conf import settings
 from django.db import connection, transaction
 from django.db.models import F, Q, QuerySet, Value
+from django.db.models.functions import Least
 from django.utils import timezone
 
 from gateway.errors import UpstreamSilent
@@ -133,8 +134,9 @@ def _count_from(now: datetime) -> None:
     behind, unfinished = now + CLOCK_SKEW, ReviewRun.objects.filter(state__in=ReviewRun.OPEN)
     times = {name: Value(now) + (F(name) - F("started_at")) for name in ("lease_expires_at", "not_before")}
     unfinished.filter(started_at__gt=behind).update(started_at=now, **times)
-    unfinished.filter(started_at=None, not_before__gt=now, created_at__gt=behind).update(created_at=now, not_before=now)
-    ReviewRun.objects.filter(paused_too_long("not_before", now), state=State.SCHEDULED).update(not_before=now)
+    new = Q(started_at=None, not_before__gt=now, created_at__gt=behind)
+    held_up = unfinished.filter(new | paused_too_long("not_before", now))
+    held_up.update(created_at=Least("created_at", Value(now)), not_before=now)
 
 
 def _finish_locked(review: ReviewRun, claim: ReviewClaim, outcome: ReviewOutcome) -> None:
