@@ -34,6 +34,8 @@ def _relative(address: str) -> str | None:
 _LONG_INLINE = 20
 """Characters of LaTeX above which a formula within a line may be wider than a phone, so that it gets a box that
 scrolls."""
+_LONG_CELL = 40
+"""Characters above which a cell of a table holds a sentence, whose column must not become as narrow as a word."""
 _FORMULA_BOX = 'tabindex="0" role="group" aria-label="Formula"'
 _BOX = {"tabindex": {"0"}, "role": {"group"}}
 _CLEANER = nh3.Cleaner(
@@ -59,8 +61,8 @@ _CLEANER = nh3.Cleaner(
         "ol": {"class": {"digits-3", "digits-4", "digits-5"}},
         "p": {"class": {"footnote"}},
         "span": {"class": {*CSS_CLASSES, "formula"}, **_BOX},
-        "td": {"align": {"left", "right", "center"}},
-        "th": {"align": {"left", "right", "center"}},
+        "td": {"align": {"left", "right", "center"}, "class": {"long"}},
+        "th": {"align": {"left", "right", "center"}, "class": {"long"}},
     },
     link_rel="noopener nofollow",
     url_schemes={"http", "https", "mailto"},
@@ -137,7 +139,9 @@ class _Renderer(RendererHTML):
         # The parser writes alignment as a style attribute, which the page's Content-Security-Policy blocks.
         tag, style = tokens[at].tag, str(tokens[at].attrGet("style") or "")
         side = style.removeprefix("text-align:") if style.startswith("text-align:") else ""
-        return f'<{tag} align="{escape(side)}">' if side else f"<{tag}>"
+        align = f' align="{escape(side)}"' if side else ""
+        room = ' class="long"' if len(tokens[at + 1].content) > _LONG_CELL else ""
+        return f"<{tag}{align}{room}>"
 
     td_open = th_open
 

@@ -95,8 +95,8 @@ HARMLESS = {
     "math": {"display", "alttext"},
     "p": {"class", "id"},
     "span": {"class", "tabindex", "role", "aria-label"},
-    "td": {"align"},
-    "th": {"align"},
+    "td": {"align", "class"},
+    "th": {"align", "class"},
     **{tag: set(formulas.ATTRIBUTES) for tag in formulas.TAGS - {"math"}},
 }
 LOADING = {"img", "script", "style", "iframe", "object", "embed", "link", "base", "svg", "video", "audio", "form"}
@@ -228,6 +228,12 @@ def test_table_alignment_uses_no_inline_style() -> None:
     assert '<th align="left">a</th>' in html
     assert '<td align="right">2</td>' in html
     assert "style" not in html
+
+
+def test_a_column_of_sentences_says_that_it_needs_room() -> None:
+    html = render_markdown("| a | b |\n|--|--:|\n| 1 | " + "words " * 10 + "|")
+    assert "<td>1</td>" in html
+    assert '<td align="right" class="long">words' in html
 
 
 def test_many_links_in_one_line_are_rendered() -> None:
