@@ -78,7 +78,7 @@ def test_changing_the_password_ends_other_logins(page: Client, alice: Owner) -> 
 @pytest.mark.parametrize(
     ("changed", "words"),
     [
-        ({"old_password": "wrong"}, "Your old password was entered incorrectly"),
+        ({"old_password": "wrong"}, "The current password is not correct."),
         ({"new_password2": "another long one"}, "The two password fields didn’t match."),
         ({"new_password1": "short", "new_password2": "short"}, "too short"),
     ],
