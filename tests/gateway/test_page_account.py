@@ -149,7 +149,7 @@ def test_the_number_of_keys_is_limited_to_fifty(page: Client, alice: Owner) -> N
 def test_a_key_shows_its_last_use_and_can_be_revoked(page: Client, alice: Owner) -> None:
     key, _ = key_make(alice)
     ApiKey.objects.update(last_used_at=timezone.now() - timedelta(minutes=1))
-    assert "Last used" in text_of(html_of(page, "/account/"))
+    assert "last used" in text_of(html_of(page, "/account/"))
     response = page.post(f"/account/keys/{key.pk}/revoke/")
     assert response.headers["Location"] == "/account/?done=revoked"
     key.refresh_from_db()
