@@ -91,7 +91,7 @@ def apps(request: HttpRequest, viewer: Viewer) -> dict[str, Any]:
 
 
 def _used_words(viewer: Viewer, key: ApiKey) -> str:
-    return f"Last used {viewer.near_day(key.last_used_at)}" if key.last_used_at else "Never used"
+    return f"last used {viewer.near_day(key.last_used_at)}" if key.last_used_at else "never used"
 
 
 def _places(uris: str) -> str:
