@@ -693,6 +693,25 @@ def test_a_label_of_several_words_does_not_come_from_a_page(category: str, rule:
     assert held_by(conversation, "Wears size 43.", "I wear size 43", category=category) == rule
 
 
+@pytest.mark.parametrize(
+    ("category", "rule"),
+    [
+        ("shoe sizes", None),
+        ("sizes of shoes", None),
+        ("favourite laces", "evidence_tool"),
+        ("laces & favourites", "evidence_tool"),
+        ("favourite Trailhead", "evidence_tool"),
+    ],
+)
+def test_a_category_about_the_topic_of_a_page_is_not_held(category: str, rule: str | None) -> None:
+    page = Utterance(
+        speaker=Speaker.TOOL,
+        text="Our shop has shoes by Trailhead in most colours and sizes. The favourite: laces of leather.",
+    )
+    conversation = Conversation([*person("I wear 43."), page])
+    assert held_by(conversation, "Wears 43.", "I wear 43", category=category) == rule
+
+
 @pytest.mark.parametrize("category", ["shoes", "clothing sizes", "sizes of shoes and clothes", "note"])
 def test_an_ordinary_category_is_not_held_after_a_page_was_read(category: str) -> None:
     conversation = Conversation([*person("I wear size 43 and hate laces."), FILED])
