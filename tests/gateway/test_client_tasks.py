@@ -250,7 +250,7 @@ TASKS = [
     Row("promptfoo: grading", system("You are grading output according to a user-specified rubric. If the statement in "
         "the rubric is true, then the …") + user("<Output>\nHello.\n</Output>\n<Rubric>\nis polite\n</Rubric>")),
     Row("Kimi Code: compaction", user("a", "b", "You are about to run out of context. Create a handoff summary for "
-        "the\nmodel that will resume this task after the earlier conversation is cleared.\n\n--- This …"), STREAM | TOOLS),
+        "the\nmodel that will resume this task after the earlier conversation is cleared.\n…"), STREAM | TOOLS),
     Row("Kimi Code: whether the server answers", system("You are a connectivity probe. Answer with the …")
         + user("ping"), STREAM),
     Row("Mastra, Vercel's chatbot: title", system("\n    - you will generate a short title based on the first message "
