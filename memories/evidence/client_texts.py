@@ -5,14 +5,20 @@ linear in the length of the text."""
 import re
 from dataclasses import dataclass
 
-# Instructions that clients append to a message: aider for edits, Open WebUI for running code, Cline for calling a tool.
+from memories.evidence.framework_prompts import WRITTEN_BY_FRAMEWORKS, framed_span
+
+# What clients append to a message: instructions (aider for edits, Open WebUI for running code, Cline for calling a
+# tool, Instructor and LlamaIndex for the form of the answer), and what Agno has found.
 _TRAILING_RULES = re.compile(
     r"^# (?:\*SEARCH/REPLACE block\*|V4A Diff Format) Rules:[ \t]*$"
     r"|^# File editing rules:\n\nReturn edits similar to unified diffs"
     r"|^To suggest changes to a file you MUST return the entire content of the updated file\.\nYou MUST use this "
     r"|^#### Code Interpreter\n\nYou have access to a Python code interpreter via:"
     r"|^\[SYSTEM\] This run is not complete until you call one of these terminal completion tools: [^\n]{1,2000} call "
-    r"the appropriate terminal completion tool now\.\s*\Z",
+    r"the appropriate terminal completion tool now\.\s*\Z"
+    r"|^Return the correct JSON response within a ```json codeblock\. not the JSON_SCHEMA\s*\Z"
+    r"|^Here's a JSON schema to follow:\n\{"
+    r"|^<additional context>\n|^Use the following references from the knowledge base if it helps:\n<references>",
     re.MULTILINE,
 )
 # Messages that clients write themselves and send as the user: files and examples (aider), descriptions of the
@@ -44,6 +50,7 @@ _WRITTEN_BY_CLIENTS = re.compile(
             r"Tool output for tool call \S{1,200} \([^)\n]{1,200}\):",
             r"TOOL RESPONSE:[ \t]*\n-{5}",
             r"For context:\s*(?:\Z|\[[^\]\n]{1,200}\] (?:said: |thought: |called tool `|`))",
+            WRITTEN_BY_FRAMEWORKS,
         )
     )
 )
@@ -76,18 +83,17 @@ _RETRIEVAL = re.compile(
     r"|\s*Context information\b|\s*You are an expert Q&A system that strictly operates in two modes",
     re.IGNORECASE,
 )
-_RETRIEVAL_ENDS = "Answer:"
+_RETRIEVAL_FOUND = re.compile(r"\b(?:contexts?|documents|information):", re.IGNORECASE)
 _RETRIEVAL_QUESTION = re.compile(r"^[ \t]*(?:Question|Query):[ \t]*", re.MULTILINE)
-_RETRIEVAL_OTHER = re.compile(r"^[ \t]*(?:Contexts?|Documents|(?:\w{1,20} )?Answer):", re.MULTILINE)
+_RETRIEVAL_OTHER = re.compile(r"^[ \t]*(?:Contexts?|Documents|(?:\w{1,20} )?Answer):", re.MULTILINE | re.IGNORECASE)
 # What opencode writes, in a part of its own, before the part with the text of a file or of an MCP server's resource
 ANNOUNCEMENT = (
     r"Reading MCP resource: [^\n]{1,500} \([^\n]{1,2000}\)"
     r"|Called the \w{1,20} tool with the following input: [^\n]{1,4000}"
 )
 _ANNOUNCEMENT = re.compile(rf"\s*(?:{ANNOUNCEMENT})\s*")
-# What smolagents puts before a person's message, and the output of code, to which it appends their next message
-_TASK_PREFIX = "New task:\n"
-_NEXT_TASK = f"\n{_TASK_PREFIX}"
+# The output of code in smolagents, and what it puts between that and a person's next message
+_NEXT_TASK = "\nNew task:\n"
 _CODE_OUTPUT = re.compile(
     r"Observation:\nExecution logs:"
     r"|(?:Call id: call_\w{1,64}\n)?Error:\n(?:Error in code parsing|Code execution failed)"
@@ -173,8 +179,8 @@ def question_span(text: str, *, other: bool = False) -> tuple[int, int]:
     latest = text.find if other else text.rfind
     if text.rstrip().endswith(_REQUEST_ENDS) and (request := _REQUEST_BEGINS.match(text)):
         return request.end(), text.rfind(_REQUEST_ENDS)
-    if text.startswith(_TASK_PREFIX):
-        return len(_TASK_PREFIX), len(text)
+    if framed := framed_span(text, other=other):
+        return framed
     if _CODE_OUTPUT.match(text):
         at = latest(_NEXT_TASK)
         if at >= 0 and _LAST_OUTPUT in text[at:]:  # the mark was printed
@@ -185,9 +191,9 @@ def question_span(text: str, *, other: bool = False) -> tuple[int, int]:
         steps = text.find(_REACT_STEPS, question.end()) if question else 0
         return (question.end(), steps if steps >= 0 else len(text)) if question else whole
     if (
-        text.rstrip().endswith(_RETRIEVAL_ENDS)
-        and _RETRIEVAL.match(text)
+        _RETRIEVAL.match(text)
         and (asked := [match.end() for match in _RETRIEVAL_QUESTION.finditer(text)])
+        and (_RETRIEVAL_FOUND.search(text, 0, asked[0]) or text.rstrip().casefold().endswith("answer:"))
     ):
         begins = asked[0 if other else -1]
         ends = _RETRIEVAL_OTHER.search(text, begins)
