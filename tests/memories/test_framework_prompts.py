@@ -19,9 +19,9 @@ EXPECTED = (
     "as the final answer, not a summary."
 )
 DELEGATED = (
-    "\nCurrent Task: Write about Contoso.\n\nThis is the expected criteria for your final answer: Your best answer "
-    "to your coworker asking you this, accounting for the context shared.\nyou MUST return the actual complete content as the "
-    "final answer, not a summary.\n\nThis is the context you're working with:\nI only use Contoso."
+    "\nCurrent Task: Write about Contoso.\n\nThis is the expected criteria for your final answer: Your best answer to "
+    "your coworker asking you this, accounting for the context shared.\nyou MUST return the actual complete content as "
+    "the final answer, not a summary.\n\nThis is the context you're working with:\nI only use Contoso."
 )
 SCHEMA = '{"description": "An event", "properties": {"name": {"title": "Name", "type": "string"}}, "type": "object"}'
 RETRY = (
