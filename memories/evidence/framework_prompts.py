@@ -49,7 +49,6 @@ WRITTEN_BY_FRAMEWORKS = "|".join(
         r"Analyze the tool result\. If requirements are met, provide the Final Answer\. Otherwise, call the next",
         r"Now it's time you MUST give your absolute best final answer\.",
         r"Sorry, I didn't use the right format\. I MUST either use a tool \(among the available ones\),",
-        r"Now proceed and carry out this plan\.\Z",
         r"(?:Call id: call_\w{1,64}\n)?Error:\n(?s:.*)\nNow let's retry: take care not to repeat previous errors!",
         r"Correct your JSON (?:ONLY RESPONSE, based on the following errors|response):",
         r"(?:Validation Errors? found:|\d{1,4} validation errors? for )(?s:.*)\nRecall the function correctly, fix",

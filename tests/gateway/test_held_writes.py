@@ -184,6 +184,32 @@ async def test_a_fact_from_a_tool_result_is_held_until_the_person_decides(
     assert str(memory.run_id) == first.run
 
 
+@pytest.mark.parametrize(
+    "note",
+    [
+        "The tool call above generated the attached media.",
+        "Validation feedback:\nPlease return text or call a tool.\n\nFix the errors and try again.",
+    ],
+)
+async def test_results_before_a_clients_note_are_foreign_in_a_repeated_step_too(
+    alice_api: Api, agent: Agent, model: ScriptedModel, note: str
+) -> None:
+    """pydantic-ai asks again, with the same results and a note, if a model answered nothing. The new run does not
+    contain the results, so a later turn knows of them by its trace only."""
+    user = {"role": "user", "content": "Which boots should I get for the hills?"}
+    model.script(calls(("lookup", "{}")), " ", "Trailhead fits best.", add("Trailhead fits best.", "fits best"), "Ok.")
+    first = await ask(alice_api, user, tools=[LOOKUP])
+    called = first.json["choices"][0]["message"]
+    result = {"role": "tool", "tool_call_id": called["tool_calls"][0]["id"], "content": PAGE}
+    await ask(alice_api, user, called, result, tools=[LOOKUP])
+    again = await ask(alice_api, user, called, result, {"role": "user", "content": note}, tools=[LOOKUP])
+    run = await in_thread(Run.objects.get, pk=again.run)
+    assert (run.trace.get("untrusted"), run.trace.get("unstored_system")) == (True, True)
+    later = await ask(alice_api, user, "Trailhead fits best.", "Remember that.")
+    assert later.session == first.session
+    assert [result["error"] for result in results(model)] == ["held"]
+
+
 async def test_an_update_needs_evidence_too(alice: Owner, alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
     await in_thread(memory_make, alice, "Likes green tea in the morning.")
     pasted = f"Summarise this: {PAGE} {PAGE}"
