@@ -38,7 +38,7 @@ def conversation_of(
     context: TurnContext, output: RunOutput, injection: Injection, client_tools: Sequence[dict[str, Any]]
 ) -> Conversation:
     """Return a run's conversation, prepared for look-ups. `output` is what it has so far, and `client_tools` are
-    definitions. At most five queries.
+    definitions. At most six queries.
 
     Earlier messages that the request does not contain are read from the session: a snippet or a summary of them, which
     counts as memory, does not tell who said what."""
