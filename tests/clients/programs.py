@@ -145,7 +145,8 @@ def driver(script: str, *arguments: str) -> Talk:
         else:
             python = installed / "bin/python" if (installed / "bin").exists() else ROOT / ".venv/bin/python"
             command = [str(python), str(DRIVERS / script), *arguments]
-        answers = json.loads(run_program(command, workspace, workspace.environment(), stdin).splitlines()[-1])
+        env = workspace.environment(LITELLM_LOCAL_MODEL_COST_MAP="True")  # otherwise LiteLLM downloads prices first
+        answers = json.loads(run_program(command, workspace, env, stdin).splitlines()[-1])
         return [str(answer) for answer in answers]
 
     return talk
