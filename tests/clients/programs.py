@@ -145,8 +145,7 @@ def driver(script: str, *arguments: str) -> Talk:
         else:
             python = installed / "bin/python" if (installed / "bin").exists() else ROOT / ".venv/bin/python"
             command = [str(python), str(DRIVERS / script), *arguments]
-        env = workspace.environment(LITELLM_LOCAL_MODEL_COST_MAP="True")  # otherwise LiteLLM downloads prices first
-        answers = json.loads(run_program(command, workspace, env, stdin).splitlines()[-1])
+        answers = json.loads(run_program(command, workspace, workspace.environment(), stdin).splitlines()[-1])
         return [str(answer) for answer in answers]
 
     return talk
@@ -231,7 +230,6 @@ def qwen_code(workspace: Workspace, installed: Path, turns: Sequence[Turn]) -> l
 _AGENT = ("remembered", "tools")  # a shell command; agents decide themselves whether to stream
 _AGENTS_SDK = ("openai-agents==0.24.0",)
 _PYDANTIC = ("pydantic-ai-slim[openai,anthropic]==2.68.0",)
-_LITELLM = ("litellm==1.110.2",)
 _LANGCHAIN_JS = ("langchain@1.5.14", "@langchain/openai@1.5.8", "@langchain/core@1.4.0", "@langchain/langgraph@1.7.3")
 _AI_SDK = ("ai@7.0.173", "@ai-sdk/openai@4.0.118", "@ai-sdk/openai-compatible@3.0.92", "@ai-sdk/anthropic@4.0.105")
 CHAT, RESPONSES, MESSAGES = "chat completions", "responses", "messages"
@@ -257,8 +255,6 @@ CLIENTS: tuple[Client, ...] = (
         name="pydantic-ai, anthropic", api=MESSAGES, talk=driver("pydantic_ai_python.py", "anthropic"), pypi=_PYDANTIC
     ),
     Client(name="Haystack", api=CHAT, talk=driver("haystack_python.py"), pypi=("haystack-ai==3.4.1",)),
-    Client(name="LiteLLM, openai", api=CHAT, talk=driver("litellm_python.py", "openai"), pypi=_LITELLM),
-    Client(name="LiteLLM, anthropic", api=MESSAGES, talk=driver("litellm_python.py", "anthropic"), pypi=_LITELLM),
     Client(
         name="llm", api=CHAT, talk=llm, pypi=("llm==0.36",), columns=("remembered", "streamed", "tools", "loop")
     ),
