@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from memories.evidence.framework_prompts import WRITTEN_BY_FRAMEWORKS, framed_span
 
 # What clients append to a message: instructions (aider for edits, Open WebUI for running code, Cline for calling a
-# tool, Instructor and LlamaIndex for the form of the answer), and what Agno has found.
+# tool, Genkit, Instructor and LlamaIndex for the form of the answer), and what Agno has found.
 _TRAILING_RULES = re.compile(
     r"^# (?:\*SEARCH/REPLACE block\*|V4A Diff Format) Rules:[ \t]*$"
     r"|^# File editing rules:\n\nReturn edits similar to unified diffs"
@@ -18,7 +18,11 @@ _TRAILING_RULES = re.compile(
     r"the appropriate terminal completion tool now\.\s*\Z"
     r"|^Return the correct JSON response within a ```json codeblock\. not the JSON_SCHEMA\s*\Z"
     r"|^Here's a JSON schema to follow:\n\{"
-    r"|^<additional context>\n|^Use the following references from the knowledge base if it helps:\n<references>",
+    r"|^<additional context>\n|^Use the following references from the knowledge base if it helps:\n<references>"
+    r"|^Output should be (?:in JSON format and|a JSON array|JSONL format, [^\n]{1,200}) conform(?:ing)? to the "
+    r"following schema:\s{1,9}```\n[^\n]*+\n```\s*\Z"
+    r"|^Output should be ONLY one of the following enum values\. Do not output any additional information or add "
+    r"quotes\.$",
     re.MULTILINE,
 )
 # Messages that clients write themselves and send as the user: files and examples (aider), descriptions of the
@@ -58,7 +62,9 @@ _SUMMARISED = re.compile(
     r"\s*(?:I spoke to you previously about a number of things\.\n"
     r"|Another language model started to solve this problem and produced a summary"
     r"|This session is being continued from a previous conversation that ran out of context"
-    r"|Here is a summary of the conversation to date:\s)"
+    r"|Here is a summary of the conversation to date:\s"
+    r"|Previous conversation summary: "
+    r"|The conversation so far has been compacted to free up context\. What follows is your own working summary )"
 )
 _OUTPUT_PREFIX, _OUTPUT_SUFFIX = (
     "Code output: ",
@@ -68,7 +74,17 @@ _OUTPUT_PREFIX, _OUTPUT_SUFFIX = (
 MESSAGE_TAGS = frozenset({"user_input", "user_message", "user_query", "task", "feedback"})
 # Names of tags that clients write: camelCase or with a joint, as none of HTML's, and some common words.
 CLIENT_TAG = r"[a-z]{2,20}[A-Z]\w{0,20}|[A-Za-z]{1,20}[_-][\w-]{1,20}|attachments?|context|documents?|files?"
-_QUESTION_PREFIX, _QUESTION_MARKER = "### Task:", "</context>"
+# How a message with documents before the person's question begins, and the mark between them: Open WebUI, BeeAI
+_WITH_CONTEXT = (
+    (re.compile(r"\s*### Task:"), "</context>"),
+    (
+        re.compile(
+            r"\s*This is the (?:context (?:relevant to the task|that you are working with)"
+            r"|expected criteria for your output):\n"
+        ),
+        "\nYour task: ",
+    ),
+)
 # What VS Code writes around a person's message, behind elements with the date, the state of the editor and reminders. A
 # text with a second such tag may be a pasted one that imitates it.
 _REQUEST_BEGINS = re.compile(
@@ -100,10 +116,11 @@ _CODE_OUTPUT = re.compile(
 )
 _LAST_OUTPUT = "\nLast output from code snippet:\n"  # ends the output
 _LAST_STEP = re.compile(r"\bfinal_answer\(")
-# Calls that a model writes as text for its client, and what begins the result: ReAct (LlamaIndex, LangChain, crewAI)
-_REACT_CALL = re.compile(r"^[ \t*]*Action(?: \d{1,3})?:", re.MULTILINE)
-_REACT_INPUT = re.compile(r"^[ \t*]*Action Input(?: \d{1,3})?:", re.MULTILINE)
-_REACT_RESULT = re.compile(r"^[ \t*]*Observation(?: \d{1,3})?:", re.MULTILINE)
+# Calls that a model writes as text for its client, and what begins the result: ReAct (LlamaIndex, LangChain, crewAI;
+# BeeAI has other words)
+_REACT_CALL = re.compile(r"^[ \t*]*(?:Action(?: \d{1,3})?|Function Name):", re.MULTILINE)
+_REACT_INPUT = re.compile(r"^[ \t*]*(?:Action Input(?: \d{1,3})?|Function Input):", re.MULTILINE)
+_REACT_RESULT = re.compile(r"^[ \t*]*(?:Observation(?: \d{1,3})?|Function Output):", re.MULTILINE)
 # LangChain's prompts contain an example of both, then the person's message, and behind it the calls and results so far.
 _REACT_PROMPT_END, _REACT_STEPS = "\nBegin!", "\nThought:"
 _REACT_QUESTION = re.compile(r"^(?:Question|New input):[ \t]?", re.MULTILINE)
@@ -158,7 +175,8 @@ def announces_text(text: str) -> bool:
 
 def begins_with_summary(text: str) -> bool:
     """Return True if a message begins with a summary by a model that a client sends as the user: aider, Codex, Claude
-    Code, LangChain. The person's next words may follow in it, so `is_written_by_client` does not include these."""
+    Code, LangChain, Flowise, Kimi Code. The person's next words may follow in it, so `is_written_by_client` does not
+    include these."""
     return bool(_SUMMARISED.match(text))
 
 
@@ -169,9 +187,9 @@ def react_prompt_end(text: str, *, last: bool = False) -> int:
 
 
 def question_span(text: str, *, other: bool = False) -> tuple[int, int]:
-    """Return the span of the person's own message after Open WebUI's documents, VS Code's context or smolagents' output
-    of code, or within LangChain's prompt for calls as text or a prompt with what a search has found. Any other message
-    is the person's own as a whole.
+    """Return the span of the person's own message after Open WebUI's or BeeAI's documents, VS Code's context or
+    smolagents' output of code, or within LangChain's prompt for calls as text or a prompt with what a search has found.
+    Any other message is the person's own as a whole.
 
     The mark before it may occur several times, since documents and pasted texts may contain it, too. With `other` it is
     taken at the opposite end: the first one instead of the last, or in LangChain's prompt the last one."""
@@ -198,10 +216,9 @@ def question_span(text: str, *, other: bool = False) -> tuple[int, int]:
         begins = asked[0 if other else -1]
         ends = _RETRIEVAL_OTHER.search(text, begins)
         return begins, ends.start() if ends else len(text)
-    if not text.lstrip().startswith(_QUESTION_PREFIX):
-        return whole
-    at = latest(_QUESTION_MARKER)
-    return (at + len(_QUESTION_MARKER), len(text)) if at >= 0 else whole
+    mark = next((mark for begins_with, mark in _WITH_CONTEXT if begins_with.match(text)), "")
+    at = latest(mark) if mark else -1
+    return (at + len(mark), len(text)) if at >= 0 else whole
 
 
 def without_rules(text: str) -> str:

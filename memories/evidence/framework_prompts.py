@@ -25,14 +25,15 @@ _TASK_ENDS = (
     r"|Begin! This is VERY important to you|Provide your complete response:|### Previous attempt failed validation: )"
     r"|\Z"
 )
-# What is written before and behind a person's message: crewAI, smolagents, AutoGen's Magentic-One
+# What is written before and behind a person's message: crewAI, smolagents, BeeAI, AutoGen's Magentic-One
 _FRAMES = tuple(
-    (re.compile(rf"\s*{before}"), re.compile(behind))
+    (re.compile(rf"\s*(?:{before})"), re.compile(behind))
     for before, behind in (
         (r"Current Task: ", _TASK_ENDS),
         (r"You got human feedback on your work, re-evaluate it and give a new Final Answer when ready\.\n", r"\Z"),
         (r"User feedback: ", r"\nInstructions: Use this feedback to enhance the next output iteration\.\nNote: "),
-        (r"New task:\n", r"\Z"),
+        (r"New task:\n|Your task: ", r"\Z"),
+        (r"Message: ", r"\n\nThis message was created at [\d:.TZ-]{10,30}\s*\Z"),
         (r"Based on the above, please provide an answer to the following user task:\n", r"\Z"),
         (r"We are working on the following task:\n", r"\n\nWe have completed the task\.\n"),
     )
