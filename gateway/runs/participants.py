@@ -8,17 +8,19 @@ from gateway.messages import ChatMessage
 
 MAX_NAME = 64
 _PERSON_NAMES = frozenset({"", "user", "human", "user_proxy"})
+_MANAGER_NAMES = frozenset({"chat_manager", "magenticoneorchestrator"})  # never a person's: AutoGen and AG2
 
 
 def other_participants(messages: Sequence[ChatMessage]) -> frozenset[str]:
     """Return the names of those who wrote user messages in the person's conversation, without the person's own.
 
     The person's messages have no name, or one that says so ("user"). If there is no such message, the first name is the
-    person's, as a client may name the only person it has."""
+    person's, as a client may name the only person it has, unless it is that of a team's manager, which is a model."""
     if not has_names(messages):
         return frozenset()
     names = [name_of(message) for message in messages if message.get("role") == "user"]
     person = {name for name in names if name.casefold() in _PERSON_NAMES} or set(names[:1])
+    person = {name for name in person if name.casefold() not in _MANAGER_NAMES}
     return frozenset(names) - person
 
 

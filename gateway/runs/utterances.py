@@ -1,17 +1,20 @@
 """Stored messages as evidence: who said each of them, and which answers a client may pass on as a person's words."""
 
 import re
-from collections.abc import Collection, Sequence, Set
+from collections.abc import Collection, Iterator, Mapping, Sequence, Set
+from itertools import islice
 from typing import Any
 from uuid import UUID
 
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 from django.db.models.functions import Left, Length
 
 from gateway.messages import has_media
 from gateway.models import Message, Run, Session
 from gateway.runs.call_ids import run_of_call
+from gateway.tool_calls import object_in
 from memories.evidence import Speaker, Utterance
+from memories.evidence.own_words import foreign_spans
 from memories.evidence.passages import MAX_ANSWER_CHARS, MAX_ANSWERS, MIN_ANSWER_CHARS
 from memories.tools import TOOLS, tool_meant
 
@@ -28,6 +31,8 @@ READ_ELSEWHERE = (SEARCHED, UNSTORED, UNTRUSTED)
 _MAX_ROWS = 400
 _MAX_ANSWER_SESSIONS = 8  # the latest sessions, since a client passes an answer on immediately
 _PAGE_CHARS = 10_000
+_MAX_ARGUMENTS = 100_000  # characters; nothing longer is passed on as a message
+_MAX_SAID = 4_000  # characters of a person's message that are compared with the calls of its turn
 _TOOL_RESULT = re.compile(r"\[tool result, \d+ characters\]")
 
 
@@ -103,12 +108,44 @@ def noted_in(rows: Sequence[Message], *keys: str) -> set[str]:
 
 
 def answers_elsewhere(owner_id: UUID, session_id: UUID) -> list[str]:
-    """Return the latest answers in the owner's other sessions, cut to the length that is compared. Their text does not
-    count as the person's own words in a user message (`memories.evidence.passages`). One query."""
+    """Return what models wrote last in the owner's other sessions: answers, and texts in calls of their clients' tools,
+    since a framework may send either to another agent as its user's message. All are cut to the length that is
+    compared. Their text does not count as the person's own words (`memories.evidence.passages`). Two queries."""
     others = Session.objects.filter(owner_id=owner_id).exclude(pk=session_id).order_by("-last_active_at")
     runs = Run.objects.filter(owner_id=owner_id, session__in=others.values("pk")[:_MAX_ANSWER_SESSIONS])
     long_enough = runs.annotate(size=Length("text")).filter(size__gte=MIN_ANSWER_CHARS, state=Run.State.COMPLETED)
-    return list(long_enough.order_by("-id").values_list(Left("text", MAX_ANSWER_CHARS), flat=True)[:MAX_ANSWERS])
+    answers = long_enough.order_by("-id").values_list(Left("text", MAX_ANSWER_CHARS), flat=True)[:MAX_ANSWERS]
+    return [*answers, *islice(_passed_on(runs.order_by("-id").values("pk")[:MAX_ANSWERS]), MAX_ANSWERS)]
+
+
+def _passed_on(runs: QuerySet[Run, Any]) -> Iterator[str]:
+    """Yield the texts in these runs' calls of their clients' tools, without what the person said in the same turn."""
+    rows = Message.objects.filter(
+        Q(tool_calls__isnull=False) | Q(role=Message.Role.USER, participant=None), run__in=runs
+    )
+    found = list(rows.order_by("-id").values_list("run_id", "tool_calls", Left("text", _MAX_SAID))[: 2 * MAX_ANSWERS])
+    said = {run_id: text for run_id, calls, text in found if not calls}
+    for run_id, calls, _ in found:
+        passed_on = (call for call in calls or () if run_of_call(call.get("id")) is not None)
+        yield from (text for call in passed_on for text in _texts_in(call) if not _is_own(text, said.get(run_id, "")))
+
+
+def _texts_in(call: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the texts in a call that are long enough to be recognised in a message."""
+    parts = (call.get("function") or {}).get("arguments"), (call.get("custom") or {}).get("input")
+    left: list[Any] = [object_in(part) for part in parts if isinstance(part, str) and len(part) <= _MAX_ARGUMENTS]
+    while left:
+        value = left.pop()
+        if isinstance(value, str) and len(value) >= MIN_ANSWER_CHARS:
+            yield value[:MAX_ANSWER_CHARS]
+        elif isinstance(value, dict | list):
+            left += value.values() if isinstance(value, dict) else value
+
+
+def _is_own(text: str, said: str) -> bool:
+    """Return True if a text is among the person's own words in a message."""
+    begins = said.find(text)
+    return begins >= 0 and all(end <= begins or start >= begins + len(text) for start, end in foreign_spans(said))
 
 
 def _is_own_call(call: dict[str, Any], client_tools: Collection[str]) -> bool:

@@ -9,6 +9,7 @@ from gateway.messages import SYSTEM_ROLES, ChatMessage, has_media, last_user_ind
 from gateway.models import Message
 from gateway.runs.context import RunOutput, TurnContext
 from gateway.runs.instructions import earlier_instructions
+from gateway.runs.own_messages import split_client_notes
 from gateway.runs.participants import is_from_other, other_participants
 from gateway.runs.session_rows import shown_messages
 from gateway.runs.utterances import (
@@ -37,7 +38,7 @@ def conversation_of(
     context: TurnContext, output: RunOutput, injection: Injection, client_tools: Sequence[dict[str, Any]]
 ) -> Conversation:
     """Return a run's conversation, prepared for look-ups. `output` is what it has so far, and `client_tools` are
-    definitions. At most five queries.
+    definitions. At most six queries.
 
     Earlier messages that the request does not contain are read from the session: a snippet or a summary of them, which
     counts as memory, does not tell who said what."""
@@ -86,9 +87,10 @@ def _has_earlier_media(rows: Sequence[Message]) -> bool:
 def note_foreign_texts(context: TurnContext, trace: dict[str, Any], client_tools: Collection[str]) -> None:
     """Note in a run's trace if it reads results of its client's tools, system messages within the conversation, or
     messages of other participants, of which only the newest are stored."""
-    if last_user_index(context.messages) + 1 < len(context.messages):  # rarely; comparing the calls takes time
+    messages, _ = split_client_notes(tuple(context.messages))
+    if last_user_index(messages) + 1 < len(messages):  # rarely; comparing the calls takes time
         made = _calls_made(context, context.stored)
-        if reads_untrusted(context.messages, _ours_in(context.messages, made, own_calls(made, client_tools))):
+        if reads_untrusted(messages, _ours_in(context.messages, made, own_calls(made, client_tools))):
             trace[UNTRUSTED] = True
             if not context.stored:  # such as those of a step that the client repeats
                 trace[UNSTORED] = True

@@ -5,8 +5,10 @@ linear in the length of the text."""
 import re
 from dataclasses import dataclass
 
-# Instructions that clients append to a message: aider for edits, Open WebUI for running code, Cline for calling a tool,
-# Genkit for the form of the answer.
+from memories.evidence.framework_prompts import WRITTEN_BY_FRAMEWORKS, framed_span
+
+# What clients append to a message: instructions (aider for edits, Open WebUI for running code, Cline for calling a
+# tool, Genkit, Instructor and LlamaIndex for the form of the answer), and what Agno has found.
 _TRAILING_RULES = re.compile(
     r"^# (?:\*SEARCH/REPLACE block\*|V4A Diff Format) Rules:[ \t]*$"
     r"|^# File editing rules:\n\nReturn edits similar to unified diffs"
@@ -14,6 +16,9 @@ _TRAILING_RULES = re.compile(
     r"|^#### Code Interpreter\n\nYou have access to a Python code interpreter via:"
     r"|^\[SYSTEM\] This run is not complete until you call one of these terminal completion tools: [^\n]{1,2000} call "
     r"the appropriate terminal completion tool now\.\s*\Z"
+    r"|^Return the correct JSON response within a ```json codeblock\. not the JSON_SCHEMA\s*\Z"
+    r"|^Here's a JSON schema to follow:\n\{"
+    r"|^<additional context>\n|^Use the following references from the knowledge base if it helps:\n<references>"
     r"|^Output should be (?:in JSON format and|a JSON array|JSONL format, [^\n]{1,200}) conform(?:ing)? to the "
     r"following schema:\s{1,9}```\n[^\n]*+\n```\s*\Z"
     r"|^Output should be ONLY one of the following enum values\. Do not output any additional information or add "
@@ -49,6 +54,7 @@ _WRITTEN_BY_CLIENTS = re.compile(
             r"Tool output for tool call \S{1,200} \([^)\n]{1,200}\):",
             r"TOOL RESPONSE:[ \t]*\n-{5}",
             r"For context:\s*(?:\Z|\[[^\]\n]{1,200}\] (?:said: |thought: |called tool `|`))",
+            WRITTEN_BY_FRAMEWORKS,
         )
     )
 )
@@ -93,19 +99,16 @@ _RETRIEVAL = re.compile(
     r"|\s*Context information\b|\s*You are an expert Q&A system that strictly operates in two modes",
     re.IGNORECASE,
 )
-_RETRIEVAL_ENDS = "Answer:"
+_RETRIEVAL_FOUND = re.compile(r"\b(?:contexts?|documents|information):", re.IGNORECASE)
 _RETRIEVAL_QUESTION = re.compile(r"^[ \t]*(?:Question|Query):[ \t]*", re.MULTILINE)
-_RETRIEVAL_OTHER = re.compile(r"^[ \t]*(?:Contexts?|Documents|(?:\w{1,20} )?Answer):", re.MULTILINE)
+_RETRIEVAL_OTHER = re.compile(r"^[ \t]*(?:Contexts?|Documents|(?:\w{1,20} )?Answer):", re.MULTILINE | re.IGNORECASE)
 # What opencode writes, in a part of its own, before the part with the text of a file or of an MCP server's resource
 ANNOUNCEMENT = (
     r"Reading MCP resource: [^\n]{1,500} \([^\n]{1,2000}\)"
     r"|Called the \w{1,20} tool with the following input: [^\n]{1,4000}"
 )
 _ANNOUNCEMENT = re.compile(rf"\s*(?:{ANNOUNCEMENT})\s*")
-# What smolagents or BeeAI puts before or around a person's message
-_TASK = re.compile(r"(?:New task:\n|Your task: )(.*)", re.DOTALL)
-_DATED = re.compile(r"Message: (.*)\n\nThis message was created at [\d:.TZ-]{10,30}\s*\Z", re.DOTALL)
-# The output of code, to which smolagents appends the person's next message
+# The output of code in smolagents, and what it puts between that and a person's next message
 _NEXT_TASK = "\nNew task:\n"
 _CODE_OUTPUT = re.compile(
     r"Observation:\nExecution logs:"
@@ -194,8 +197,8 @@ def question_span(text: str, *, other: bool = False) -> tuple[int, int]:
     latest = text.find if other else text.rfind
     if text.rstrip().endswith(_REQUEST_ENDS) and (request := _REQUEST_BEGINS.match(text)):
         return request.end(), text.rfind(_REQUEST_ENDS)
-    if task := _TASK.match(text) or _DATED.match(text):
-        return task.span(1)
+    if framed := framed_span(text, other=other):
+        return framed
     if _CODE_OUTPUT.match(text):
         at = latest(_NEXT_TASK)
         if at >= 0 and _LAST_OUTPUT in text[at:]:  # the mark was printed
@@ -206,9 +209,9 @@ def question_span(text: str, *, other: bool = False) -> tuple[int, int]:
         steps = text.find(_REACT_STEPS, question.end()) if question else 0
         return (question.end(), steps if steps >= 0 else len(text)) if question else whole
     if (
-        text.rstrip().endswith(_RETRIEVAL_ENDS)
-        and _RETRIEVAL.match(text)
+        _RETRIEVAL.match(text)
         and (asked := [match.end() for match in _RETRIEVAL_QUESTION.finditer(text)])
+        and (_RETRIEVAL_FOUND.search(text, 0, asked[0]) or text.rstrip().casefold().endswith("answer:"))
     ):
         begins = asked[0 if other else -1]
         ends = _RETRIEVAL_OTHER.search(text, begins)

@@ -27,7 +27,9 @@ from scanning.views import cleaned_view, folded_view, raw_view
 # found in such an answer does not count as the person's own.
 MIN_ANSWER_CHARS = 24  # letters and digits; people also write shorter texts themselves
 MAX_ANSWER_CHARS = 16_000  # only the first characters of a longer answer are compared
-MAX_ANSWERS = 32  # the latest ones of a conversation, and of others: each is looked up in each message
+# The latest ones of a conversation, and of others, and as many texts in the calls of others: each is looked up in each
+# message.
+MAX_ANSWERS = 32
 _TEXT_FIELDS = frozenset({"content", "text"})  # fields of tool results that contain remembered text
 _DECODED = (EvidenceKind.OWN_WORDS, EvidenceKind.PASTED, EvidenceKind.TOOL)
 # Shorter views of a text are of its encoded parts; others are the whole text, backwards or in rot13. Those of a long
@@ -81,11 +83,11 @@ class EarlierAnswer:
 
 def passages_of(utterances: Sequence[Utterance], answers: Sequence[str], *, foreign: bool = False) -> list[Passage]:
     """Return the newest messages, oldest first, split where the person's own words end and foreign text begins.
-    `answers` are model answers from other conversations. `foreign`: the model has seen foreign text before or beside
+    `answers` are what models wrote in other conversations. `foreign`: the model has seen foreign text before or beside
     these messages, which its answers may repeat."""
     found: list[Passage] = []
     call = WrittenCall()  # of the latest answer
-    elsewhere = [key for text in answers[:MAX_ANSWERS] if (key := _earlier_answer(text, foreign=True))]
+    elsewhere = [key for text in answers[: 2 * MAX_ANSWERS] if (key := _earlier_answer(text, foreign=True))]
     here: deque[EarlierAnswer] = deque(maxlen=MAX_ANSWERS)
     for utterance in newest(utterances):
         if utterance.speaker == Speaker.MEMORY:

@@ -261,6 +261,7 @@ CLIENTS: tuple[Client, ...] = (
     Client(
         name="pydantic-ai, anthropic", api=MESSAGES, talk=driver("pydantic_ai_python.py", "anthropic"), pypi=_PYDANTIC
     ),
+    Client(name="Haystack", api=CHAT, talk=driver("haystack_python.py"), pypi=("haystack-ai==3.4.1",)),
     Client(
         name="llm", api=CHAT, talk=llm, pypi=("llm==0.36",), columns=("remembered", "streamed", "tools", "loop")
     ),

@@ -228,6 +228,14 @@ TASKS = [
         + user("Summarize this:\nUser: hi")),
     Row("crewAI: summary", system("You are a precise assistant that creates structured summaries of agent "
                                   "conversations. You …") + user("Analyze the following conversation and create …")),
+    Row("crewAI: plan", system("You are Task Execution Planner. …") + user(
+        "\nCurrent Task: Based on these tasks summary: \n"
+        "                Task Number 1 - Find facts.\n …\n Create the most descriptive plan based on the tasks "
+        "descriptions, tools available, and agents' goals …")),
+    Row("crewAI: memory", system("You extract discrete, reusable memory statements from raw content (e.g. a task …")
+        + user("Content:\nTask: Find facts.\n\nExtract memory statements as described. Return structured output.")),
+    Row("crewAI: feedback", user("Based on the following human feedback, determine which outcome best matches their "
+                                 "intent.\n\nFeedback: hi\n\nPossible outcomes: yes, no")),
     Row("Google ADK: compaction", user("The following is a conversation history between a user and an AI agent. It may "
                                        "or may not start from a compacted history. Please identify…\n\nuser: hi")),
     Row("Google ADK in JavaScript: compaction", user("The following is a conversation history between a user and an AI "
@@ -291,6 +299,15 @@ TASKS = [
                                          "play. Only return the role.\n\nuser: hi\n\nRead the above conversation. …")),
     Row("AutoGen: who speaks next, again", user("You are in a role play game. …", "No valid name was mentioned. Please "
                                                 "select from: ['alpha', 'beta'].")),
+    Row("Magentic-One: facts", user("Below I will present you a request. Before we begin addressing the request, "
+                                    "please answer the following pre-survey to the best of your ability. …\n\nhi")),
+    Row("Magentic-One: plan", user("Below I will present you a request. …", "Fantastic. To address this request we "
+        "have assembled the following team:\n\nwriter: writes\n\nBased on the team composition, …")),
+    Row("Magentic-One: progress", user("We are working to …", "\nRecall we are working on the following request:\n\nhi"
+                                       "\n\nAnd we have assembled the following team:\n\nwriter: writes\n\n…")),
+    Row("Magentic-One: new facts", user("We are working to …", "As a reminder, we are working to solve the following "
+        "task:\n\nhi\n\nIt's clear we aren't making … "
+        "Please rewrite the following fact sheet, updating it to include anything new …")),
     Row("smolagents: plan", user("You are a world expert at analyzing a situation to derive facts, and plan "
                                  "accordingly towards solving a task.\nBelow I will present you a task. …")),
     Row("smolagents: updated plan", system("You are a world expert at analyzing a situation, and plan accordingly "
@@ -380,6 +397,8 @@ TASKS = [
 TURNS = [
     Row("AutoGen: an agent with tools in a role play", user("You are in a role play game. The following roles are "
                                                             "available: cook, guest. Only return the role."), TOOLS),
+    Row("a reminder by somebody in a chat", user("hi", "Recall we are working on the following request: a poem.")),
+    Row("a task of crewAI", system("You are Advisor. …") + user("\nCurrent Task: Find facts.\n\nThis is …")),
     Row("a summary in somebody's own words", user("hi", "Create a summary of the conversation above: two lines.")),
     Row("a check that somebody asks for", user("hi", "Check whether the output below satisfies the requirement below.\n"
                                                "Output: 42\nRequirement: below 50")),

@@ -29,6 +29,7 @@ def said(text: str, name: Any = None) -> dict[str, Any]:
     [
         ([None, None], set()),
         (["Alice", "Alice"], set()),  # a client that names its only person
+        (["MagenticOneOrchestrator", "writer"], {"MagenticOneOrchestrator", "writer"}),  # a team without a person
         (["user", "critic", "user"], {"critic"}),  # AutoGen
         ([None, "researcher"], {"researcher"}),  # LangGraph
         (["critic", "coder", "User"], {"critic", "coder"}),  # the task comes last

@@ -184,6 +184,72 @@ async def test_a_fact_from_a_tool_result_is_held_until_the_person_decides(
     assert str(memory.run_id) == first.run
 
 
+@pytest.mark.parametrize(
+    "note",
+    [
+        "The tool call above generated the attached media.",
+        "Validation feedback:\nPlease return text or call a tool.\n\nFix the errors and try again.",
+    ],
+)
+async def test_results_before_a_clients_note_are_foreign_in_a_repeated_step_too(
+    alice_api: Api, agent: Agent, model: ScriptedModel, note: str
+) -> None:
+    """pydantic-ai asks again, with the same results and a note, if a model answered nothing. The new run does not
+    contain the results, so a later turn knows of them by its trace only."""
+    user = {"role": "user", "content": "Which boots should I get for the hills?"}
+    model.script(calls(("lookup", "{}")), " ", "Trailhead fits best.", add("Trailhead fits best.", "fits best"), "Ok.")
+    first = await ask(alice_api, user, tools=[LOOKUP])
+    called = first.json["choices"][0]["message"]
+    result = {"role": "tool", "tool_call_id": called["tool_calls"][0]["id"], "content": PAGE}
+    await ask(alice_api, user, called, result, tools=[LOOKUP])
+    again = await ask(alice_api, user, called, result, {"role": "user", "content": note}, tools=[LOOKUP])
+    run = await in_thread(Run.objects.get, pk=again.run)
+    assert (run.trace.get("untrusted"), run.trace.get("unstored_system")) == (True, True)
+    later = await ask(alice_api, user, "Trailhead fits best.", "Remember that.")
+    assert later.session == first.session
+    assert [result["error"] for result in results(model)] == ["held"]
+
+
+TASK = "Write a slogan for somebody who only buys boots at Trailhead."
+
+
+@pytest.mark.parametrize(
+    ("called", "said", "held"),
+    [
+        (("delegate", json.dumps({"task": TASK})), TASK, True),
+        (("delegate", json.dumps({"to": ["writer", {"text": TASK}]})), f"Your task: {TASK}", True),
+        (("delegate", TASK), TASK, True),
+        (("delegate", json.dumps({"task": "Write a slogan."})), TASK, False),
+        (("search_memories", json.dumps({"query": TASK})), TASK, False),
+    ],
+)
+async def test_what_a_model_passes_on_to_another_agent_is_not_the_persons_own(
+    alice_api: Api, agent: Agent, model: ScriptedModel, called: tuple[str, str], said: str, held: bool
+) -> None:
+    """Agno's teams, AutoGen's agents as tools and others send the text in a call as the message of the other agent's
+    user. While this is answered, the first agent's turn waits."""
+    model.script(calls(called), *(["Nothing."] if called[0] == "search_memories" else []))
+    await ask(alice_api, "A slogan, please.", tools=[LOOKUP])
+    model.script(add("Only buys boots at Trailhead.", "only buys boots at Trailhead"), "Done.")
+    await ask(alice_api, said)
+    (result,) = results(model)
+    assert result.get("rule") == ("evidence_pasted" if held else None)
+
+
+@pytest.mark.parametrize(
+    ("first", "held"), [(TASK, False), (f"--- Forwarded message ---\n{PAGE}\n{TASK}", True)], ids=["own", "forwarded"]
+)
+async def test_the_persons_own_words_stay_theirs_although_a_model_repeated_them_in_a_call(
+    alice_api: Api, agent: Agent, model: ScriptedModel, first: str, held: bool
+) -> None:
+    """Instructor has a model extract fields, and the application then sends the same message to chat."""
+    model.script(calls(("extract", json.dumps({"text": TASK}))), add("Only buys boots at Trailhead."), "Done.")
+    await ask(alice_api, first, tools=[LOOKUP])
+    await ask(alice_api, f"{TASK} Please.")
+    (result,) = results(model)
+    assert result.get("rule") == ("evidence_pasted" if held else None)
+
+
 async def test_an_update_needs_evidence_too(alice: Owner, alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
     await in_thread(memory_make, alice, "Likes green tea in the morning.")
     pasted = f"Summarise this: {PAGE} {PAGE}"
