@@ -32,6 +32,7 @@ _MAX_NAME = 200  # length of Run.model
 _MESSAGE_FIELDS = frozenset({"role", "tool_calls", "content"})
 _IN_CHUNK = frozenset({"id", "object", "created", "model", "choices", "usage", "obfuscation"})
 _NO_IDS: Mapping[str, str] = {}
+_NO_TEXT: Mapping[str, int] = {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,14 +53,15 @@ class ModelStepResult:
         """The text without a thought that its stream did not open, which is only known at its end."""
         return str(ThoughtInText().moved({"content": self.text}, last=True)["content"])
 
-    def message(self, ids: Mapping[str, str] = _NO_IDS) -> dict[str, Any]:
+    def message(self, ids: Mapping[str, str] = _NO_IDS, text_before: Mapping[str, int] = _NO_TEXT) -> dict[str, Any]:
         """Return the step as an assistant message, with its calls in the model's order. `ids` are the client's call ids
-        by the model's."""
+        by the model's, `text_before` the number of characters that the client got before each of its calls."""
         message: dict[str, Any] = {"role": "assistant", "content": self.text or None}
         if self.calls:
             message["tool_calls"] = [replace(call, id=ids.get(call.id, call.id)).as_json() for call in self.calls]
         calls = {ids.get(call_id, call_id): fields for call_id, fields in self.kept.calls.items()}
-        return with_kept(message, replace(self.kept, calls=calls))
+        is_last = all(length >= len(self.text) for length in text_before.values())
+        return with_kept(message, replace(self.kept, calls=calls, text_before={} if is_last else dict(text_before)))
 
 
 @dataclass(slots=True, kw_only=True)
