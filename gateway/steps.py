@@ -82,8 +82,10 @@ class ModelStep:
     part_of: Span = NOTHING
     thought: ThoughtInText = field(default_factory=ThoughtInText)
     _message: MessageAccumulator = field(init=False)
+    _further: SizeBudget = field(init=False)
 
     def __post_init__(self) -> None:
+        self._further = SizeBudget(max_body_bytes())
         self._message = MessageAccumulator(SizeBudget(max_body_bytes()), SizeBudget(self.bytes_left).spend)
 
     @property
@@ -106,6 +108,10 @@ class ModelStep:
         if text:
             self.refused = self.refused + len(text) if refusal else 0
         return text
+
+    def count_further(self, choice: dict[str, Any]) -> None:
+        """Count the size of another choice than the first, which is only passed on. Raises TooLarge."""
+        self._further.spend(str(choice))
 
     @contextmanager
     def within_span(self, request: ModelRequest) -> Iterator[ModelRequest]:
@@ -181,7 +187,8 @@ async def stream_step(request: ModelRequest, step: ModelStep) -> AsyncGenerator[
                 for choice in choices_of(chunk):
                     delta: dict[str, Any] = choice.get("delta") or {}
                     if choice.get("index"):
-                        yield choice, ""  # further choices are only passed on
+                        step.count_further(choice)
+                        yield choice, ""
                         continue
                     if delta is not (moved := step.thought.moved(delta)):
                         delta = dict(moved)
