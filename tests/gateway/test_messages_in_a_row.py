@@ -243,6 +243,8 @@ async def test_a_clients_own_messages_are_not_stored(alice_api: Api, chat: Chat)
     await chat.say("hi", "Hello.")
     chat.messages += [
         user("<environment_context>\n  <cwd>/home</cwd>\n</environment_context>"),
+        user("[Request interrupted by user]"),
+        user("<documents><document>The sun shines.</document></documents>"),
         user("<system-reminder>It is Monday.</system-reminder>\nI live in Bergen."),
     ]
     await chat.say("What is the weather?", "Rain.")
