@@ -51,7 +51,7 @@ def test_a_page_waits_for_another_one(alice: Owner) -> None:
         assert not built.is_set()
     waiting.join(10)
     assert built.is_set()
-    assert not (transcript_pages._open or transcript_pages._waiting)
+    assert (transcript_pages._open, transcript_pages._waiting) == ({}, {})
 
 
 def test_few_pages_wait(alice: Owner, monkeypatch: pytest.MonkeyPatch) -> None:
