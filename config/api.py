@@ -34,6 +34,7 @@ v1 = DocumentedAPI(
     version="1",
     description="Compatible with OpenAI's clients; `model` is the name of an agent.",
     auth=KeyAuth(),
+    parser=BodyParser(),
     urls_namespace="v1",
     docs_url=None,
     openapi_url="/openapi.json",

@@ -75,10 +75,10 @@ def end_user(header: Header) -> tuple[str, str]:
     return "", ""
 
 
-def known_key(header: Header) -> bool:
-    """Return True if this process accepted the key in these headers within the last minute."""
+def known_caller(header: Header) -> Caller | None:
+    """Return the caller of the key in these headers if this process accepted it within the last minute."""
     entry = _cache.get((key_hash(given_key(header)), *end_user(header)))
-    return entry is not None and time.monotonic() - entry[1] <= _CACHE_SECONDS
+    return entry[0] if entry is not None and time.monotonic() - entry[1] <= _CACHE_SECONDS else None
 
 
 async def caller_by_key(request: HttpRequest, *, cached: bool) -> Caller:

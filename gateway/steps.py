@@ -32,6 +32,7 @@ _MAX_NAME = 200  # length of Run.model
 _MESSAGE_FIELDS = frozenset({"role", "tool_calls", "content"})
 _IN_CHUNK = frozenset({"id", "object", "created", "model", "choices", "usage", "obfuscation"})
 _NO_IDS: Mapping[str, str] = {}
+_NO_TEXT: Mapping[str, int] = {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,14 +53,15 @@ class ModelStepResult:
         """The text without a thought that its stream did not open, which is only known at its end."""
         return str(ThoughtInText().moved({"content": self.text}, last=True)["content"])
 
-    def message(self, ids: Mapping[str, str] = _NO_IDS) -> dict[str, Any]:
+    def message(self, ids: Mapping[str, str] = _NO_IDS, text_before: Mapping[str, int] = _NO_TEXT) -> dict[str, Any]:
         """Return the step as an assistant message, with its calls in the model's order. `ids` are the client's call ids
-        by the model's."""
+        by the model's, `text_before` the number of characters that the client got before each of its calls."""
         message: dict[str, Any] = {"role": "assistant", "content": self.text or None}
         if self.calls:
             message["tool_calls"] = [replace(call, id=ids.get(call.id, call.id)).as_json() for call in self.calls]
         calls = {ids.get(call_id, call_id): fields for call_id, fields in self.kept.calls.items()}
-        return with_kept(message, replace(self.kept, calls=calls))
+        is_last = all(length >= len(self.text) for length in text_before.values())
+        return with_kept(message, replace(self.kept, calls=calls, text_before={} if is_last else dict(text_before)))
 
 
 @dataclass(slots=True, kw_only=True)
@@ -80,8 +82,10 @@ class ModelStep:
     part_of: Span = NOTHING
     thought: ThoughtInText = field(default_factory=ThoughtInText)
     _message: MessageAccumulator = field(init=False)
+    _further: SizeBudget = field(init=False)
 
     def __post_init__(self) -> None:
+        self._further = SizeBudget(max_body_bytes())
         self._message = MessageAccumulator(SizeBudget(max_body_bytes()), SizeBudget(self.bytes_left).spend)
 
     @property
@@ -104,6 +108,10 @@ class ModelStep:
         if text:
             self.refused = self.refused + len(text) if refusal else 0
         return text
+
+    def count_further(self, choice: dict[str, Any]) -> None:
+        """Count the size of another choice than the first, which is only passed on. Raises TooLarge."""
+        self._further.spend(str(choice))
 
     @contextmanager
     def within_span(self, request: ModelRequest) -> Iterator[ModelRequest]:
@@ -179,7 +187,8 @@ async def stream_step(request: ModelRequest, step: ModelStep) -> AsyncGenerator[
                 for choice in choices_of(chunk):
                     delta: dict[str, Any] = choice.get("delta") or {}
                     if choice.get("index"):
-                        yield choice, ""  # further choices are only passed on
+                        step.count_further(choice)
+                        yield choice, ""
                         continue
                     if delta is not (moved := step.thought.moved(delta)):
                         delta = dict(moved)

@@ -49,6 +49,8 @@ LISTED_CHARACTERS = 200_000  # characters of those memories in total
 MAX_NUMBER = 2**63 - 1  # the largest number of a notification, a message or a memory
 SOCKETS = 100  # open websockets of one owner in a process; each polls the database every few seconds
 WATCHERS = 100  # requests of one owner that watch running turns at once in a process
+TRANSCRIPTS = 3  # pages with a conversation, or its pictures, that are built at once for one owner in a process
+TRANSCRIPTS_WAITING = 100  # further ones that wait
 LIST_LENGTH = 200  # entries of one page of a list
 
 ShortText = Annotated[str, StringConstraints(max_length=SHORT_LENGTH)]

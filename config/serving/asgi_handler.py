@@ -19,7 +19,7 @@ from django.http.request import HttpHeaders
 from django.urls import set_script_prefix
 
 from config.serving.bodies import SMALL_BYTES, Disconnected, Receive, Scope, Send, body_of, has_body
-from config.serving.middleware import HOST_REFUSED, RequestBoundary, refused_page
+from config.serving.middleware import HOST_REFUSED, RequestBoundary, asks_for_headers, refused_page
 from gateway.api.body_parser import parse_ahead
 from gateway.api.errors import as_domain_error, error_response
 from gateway.oauth.addresses import RESOURCE_PATH, challenge
@@ -88,7 +88,7 @@ class HttpApplication:
             if not active.is_ending():  # the client disconnected
                 raise
             response = _error_answer(active.restarting(), request)
-        await _send_response(response, send)
+        await _send_response(response, send, whole=not asks_for_headers(request))
 
 
 class _Headers(HttpHeaders):
@@ -152,7 +152,7 @@ def _error_answer(error: DomainError, request: ASGIRequest) -> HttpResponseBase:
     return RequestBoundary.leave(request, response)
 
 
-async def _send_response(response: HttpResponseBase, send: Send) -> None:
+async def _send_response(response: HttpResponseBase, send: Send, *, whole: bool = True) -> None:
     headers = [(name.encode("ascii"), str(value).encode("latin1")) for name, value in response.items()]
     if not response.streaming and not response.has_header("Content-Length"):
         headers.append((b"Content-Length", str(len(response.content)).encode("ascii")))  # type: ignore[attr-defined]
@@ -166,6 +166,7 @@ async def _send_response(response: HttpResponseBase, send: Send) -> None:
     # Closing the generator here, instead of when it is garbage collected, ends the upstream request at once.
     async with contextlib.aclosing(source) as pieces:
         await send(start)
-        async for piece in pieces:
-            await send({"type": "http.response.body", "body": piece, "more_body": True})
+        if whole:
+            async for piece in pieces:
+                await send({"type": "http.response.body", "body": piece, "more_body": True})
     await send({"type": "http.response.body", "body": b""})

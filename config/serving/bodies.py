@@ -7,19 +7,21 @@ import asyncio
 import io
 import re
 import time
+from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
+from uuid import UUID
 
 from django.conf import settings
 from django.core.handlers.asgi import ASGIRequest
 
-from gateway.authentication import UNKNOWN_TOKEN, find_caller, find_caller_by_cookie, given_key, known_key
+from gateway.authentication import UNKNOWN_TOKEN, find_caller, find_caller_by_cookie, given_key, known_caller
 from gateway.keys import key_hash
 from gateway.oauth.connections import token_find
 from gateway.oauth.tokens import is_access_token
 from gateway.requests import OPEN, OPERATIONS, is_api
-from memories.database.access import in_read_thread
+from memories.database.access import in_read_thread, working_for
 from memories.errors import DomainError, Overloaded, TooLarge, Unauthorized
 
 Scope = dict[str, Any]
@@ -51,21 +53,26 @@ class TooSlow(DomainError):
 
 
 class _Budget:
-    """The bytes of large bodies that this process holds in memory."""
+    """The bytes of large bodies that this process holds in memory. One owner has half of it, or a single body."""
 
     def __init__(self) -> None:
         self.held = 0
+        self.by_owner: Counter[UUID] = Counter()
 
-    def take(self, count: int) -> None:
-        """Take bytes from the budget. Raises Overloaded if it is exhausted."""
-        if self.held + count > settings.BODY_BUDGET:
+    def take(self, count: int, owner_id: UUID) -> None:
+        """Take bytes from the budget. Raises Overloaded if it, or the owner's share, is exhausted."""
+        share = max(settings.DAYBOOK_MAX_BODY, settings.BODY_BUDGET // 2)
+        if self.held + count > settings.BODY_BUDGET or self.by_owner[owner_id] + count > share:
             raise Overloaded(
                 "Too many large requests are being read. Try again in a moment.", retry_after=_RETRY_SECONDS
             )
         self.held += count
+        self.by_owner[owner_id] += count
 
-    def give_back(self, count: int) -> None:
+    def give_back(self, count: int, owner_id: UUID) -> None:
         self.held -= count
+        self.by_owner[owner_id] -= count
+        self.by_owner += Counter()  # without zeros
 
 
 _budget = _Budget()
@@ -86,7 +93,8 @@ async def body_of(scope: Scope, receive: Receive) -> AsyncIterator[bytes]:
     try:
         yield await reading.whole()
     finally:
-        _budget.give_back(reading.counted)
+        if reading.owner_id is not None:
+            _budget.give_back(reading.counted, reading.owner_id)
 
 
 def _size_limit(path: str) -> int:
@@ -103,7 +111,7 @@ class _Reading:
         self._limit = _size_limit(scope["path"])
         self._drained = settings.DAYBOOK_MAX_BODY * DRAINED
         self._begun = time.monotonic()
-        self._admitted = False
+        self.owner_id: UUID | None = None  # the sender of a large body
         self.counted = 0
 
     async def whole(self) -> bytes:
@@ -123,9 +131,9 @@ class _Reading:
             more = message.get("more_body", False)
             size += len(piece)
             if size > SMALL_BYTES:
-                await self._admit()
+                owner_id = await self._admit()
                 growth = min(size, self._limit) - self.counted
-                _budget.take(growth)
+                _budget.take(growth, owner_id)
                 self.counted += growth
             if not more and not body:
                 body = piece  # most bodies arrive in one piece
@@ -150,30 +158,36 @@ class _Reading:
         if not given_key(self._headers.get) and not self._cookie():
             raise Unauthorized("An API key is needed: send it as Authorization: Bearer dbk_….")
 
-    async def _admit(self) -> None:
-        """Authenticate the sender of a large body, once. On pages, only logged-in users may send one."""
-        if self._admitted:
-            return
-        self._admitted = True
-        key = given_key(self._headers.get)
+    async def _admit(self) -> UUID:
+        """Authenticate the sender of a large body, once, and return the owner, who waits for its parsing. On pages,
+        only logged-in users may send one."""
+        if self.owner_id is not None:
+            return self.owner_id
         try:
-            if self._scope["path"].startswith(OPEN):
-                raise Unauthorized("This address needs no login.")
-            if self._api and is_access_token(key):
-                if await in_read_thread(token_find, key) is None:
-                    raise Unauthorized(UNKNOWN_TOKEN)
-            elif self._api and key:
-                if not known_key(self._headers.get):
-                    await in_read_thread(find_caller, key_hash(key))
-            else:
-                if not self._cookie() or self._scope["path"].startswith(OPERATIONS):
-                    raise Unauthorized("Sign in first.")
-                await in_read_thread(find_caller_by_cookie, ASGIRequest(self._scope, io.BytesIO()))
+            self.owner_id = await self._sender()
         except Unauthorized:
             if self._api and not self._scope["path"].startswith((*OPERATIONS, *OPEN)):
                 raise
             self._limit = SMALL_BYTES
             raise self._too_large() from None
+        working_for.set(self.owner_id)
+        return self.owner_id
+
+    async def _sender(self) -> UUID:
+        key = given_key(self._headers.get)
+        if self._scope["path"].startswith(OPEN):
+            raise Unauthorized("This address needs no login.")
+        if self._api and is_access_token(key):
+            if (token := await in_read_thread(token_find, key)) is None:
+                raise Unauthorized(UNKNOWN_TOKEN)
+            return token.key.owner_id
+        if self._api and key:
+            if (known := known_caller(self._headers.get)) is not None:
+                return known.owner_id
+            return (await in_read_thread(find_caller, key_hash(key))).owner_id
+        if not self._cookie() or self._scope["path"].startswith(OPERATIONS):
+            raise Unauthorized("Sign in first.")
+        return (await in_read_thread(find_caller_by_cookie, ASGIRequest(self._scope, io.BytesIO()))).owner_id
 
     def _cookie(self) -> bool:
         return f"{settings.SESSION_COOKIE_NAME}=" in self._headers.get("cookie", "")

@@ -109,6 +109,18 @@ def _unreadable(request: HttpRequest) -> HttpResponse | None:
     return None
 
 
+def asks_for_headers(request: HttpRequest) -> bool:
+    """Return True for a HEAD request, which an API answers as it would answer a GET."""
+    return bool(request.META["REQUEST_METHOD"] == "HEAD")
+
+
+def _remove_body(response: HttpResponseBase) -> None:
+    """Remove the body of the answer to a HEAD request; that of a stream is not read when it is sent."""
+    if isinstance(response, HttpResponse):
+        response.headers["Content-Length"] = str(len(response.content))
+        response.content = b""
+
+
 def page_failed(request: HttpRequest) -> HttpResponse:
     """Django's handler500: a plain page, with 503 if the database is busy or full, or too many people sign in, and 404
     if a row was deleted after it was looked up. It uses neither the session nor the database nor templates that
@@ -199,8 +211,12 @@ class RequestBoundary:
         trace_context.set(trace_context_of(headers.get("traceparent", ""), headers.get("tracestate", "")))
         windows.set({})
         origin.set(Origin(client_address(request) or "", request_id.get()))
-        if is_api(request.path_info) and request.path_info.endswith("/"):
+        if not is_api(request.path_info):
+            return
+        if request.path_info.endswith("/"):
             request.path_info = request.path_info.rstrip("/")  # API URLs work with and without a trailing slash
+        if request.method == "HEAD":
+            request.method = "GET"
 
     @staticmethod
     def leave(request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
@@ -217,6 +233,8 @@ class RequestBoundary:
             headers.setdefault("Cache-Control", "no-store")
             for name, value in rate_headers(anthropic=anthropic):
                 headers[name] = value
+        if api and asks_for_headers(request):
+            _remove_body(response)
         if policy := _policy(request.path_info):
             headers.setdefault("Content-Security-Policy", policy)
             headers.setdefault("X-Frame-Options", "DENY")

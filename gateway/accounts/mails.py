@@ -4,6 +4,7 @@ contains an address or a link."""
 import logging
 import smtplib
 from enum import StrEnum
+from urllib.parse import urlsplit
 
 from django.conf import settings
 from django.core.mail import EmailMessage
@@ -12,6 +13,7 @@ from django.template.loader import render_to_string
 
 from gateway.oauth.addresses import public_origin
 
+_PORTS = {"http": "80", "https": "443"}
 _TEMPORARY = range(400, 500)  # SMTP reply codes
 logger = logging.getLogger("daybook.mail")
 
@@ -31,12 +33,27 @@ def mail_configured() -> bool:
 def mail_origin(request: HttpRequest) -> str:
     """Return the origin for links in mails. If DAYBOOK_TRUSTED_ORIGINS is set, it is one of them, so that a forged Host
     header cannot make mails link to another site: that of the request, otherwise the first one, those of this Daybook
-    before other sites, https before http. Apps' origins are not addresses."""
+    before other sites, https before http. Apps' origins are not addresses. Without any, a forged header can still name
+    another port; on this computer it is that of this server."""
     origin = public_origin(request)
     if origin in settings.TRUSTED_ORIGINS:
         return origin
     web = [one for one in settings.TRUSTED_ORIGINS if one.startswith(("https:", "http:"))]
-    return min(web, key=lambda one: (one not in settings.OWN_ORIGINS, one.startswith("http:")), default=origin)
+    return min(
+        web,
+        key=lambda one: (one not in settings.OWN_ORIGINS, one.startswith("http:")),
+        default=_with_own_port(origin, request),
+    )
+
+
+def _with_own_port(origin: str, request: HttpRequest) -> str:
+    """Return an origin on the loopback interface with the port at which the request arrived, any other one as it is."""
+    parts = urlsplit(origin)
+    host = parts.hostname or ""
+    if host != "localhost" and not host.endswith(".localhost") and host not in {"127.0.0.1", "::1"}:
+        return origin
+    port = "" if request.get_port() == _PORTS[parts.scheme] else f":{request.get_port()}"
+    return f"{parts.scheme}://{f'[{host}]' if ':' in host else host}{port}"
 
 
 def mail_try(to: str, subject: str, template: str, **context: object) -> Outcome:

@@ -1,4 +1,5 @@
-"""The body parser of the native API. Like the OpenAI API, it makes sure that every text can be stored in a database."""
+"""The parser of the native API's bodies, and of queries. Like the OpenAI API, it makes sure that every text in a body
+can be stored in a database."""
 
 from typing import Any, cast
 
@@ -20,6 +21,11 @@ class BodyParser(Parser):
         if isinstance(parsed, InvalidRequest):
             raise parsed
         return cast(dict[str, Any], read_json(request.body) if parsed is None else parsed)
+
+    def parse_querydict(self, data: Any, list_fields: list[str], request: HttpRequest) -> dict[str, Any]:
+        """Return the parameters of a query. One without a value is like none."""
+        found = super().parse_querydict(data, list_fields, request)
+        return {name: value for name, value in found.items() if value != ""}
 
 
 async def parse_ahead(request: HttpRequest) -> None:

@@ -1,6 +1,9 @@
 """Writes a turn as an OpenAI chat completion or as a stream of chunks. Fields of the upstream are passed on, except the
 id, the model name, the usage and the tool calls, which are those of the whole turn. A turn that calls the client's
-tools consists of several completions, each with its own id, since clients store messages by these ids."""
+tools consists of several completions, each with its own id, since clients store messages by these ids.
+
+Only the first choice is the turn's. The further ones that a request asks for (`n`) are passed on as the server sent
+them."""
 
 import time
 from collections.abc import AsyncGenerator, Mapping
@@ -11,10 +14,10 @@ from gateway import sse
 from gateway.api.errors import as_domain_error
 from gateway.errors import UpstreamUnreachable
 from gateway.models import Run
-from gateway.runs.context import TurnContext
 from gateway.steps import refusal_in
 from gateway.turns.events import Delta, Done
 from gateway.turns.joined import AnyTurn
+from gateway.upstream.collected import MAX_CHOICES
 from memories.ids import uuid7
 
 _NO_FIELDS: Mapping[str, Any] = {}
@@ -27,20 +30,21 @@ async def whole_completion(turn: AnyTurn) -> dict[str, Any]:
     async with aclosing(turn.events()) as events:
         async for event in events:
             if isinstance(event, Done):
-                return _completion(turn.context, event)
+                return _completion(turn, event)
     raise UpstreamUnreachable("The model server gave no answer.")
 
 
-def _completion(context: TurnContext, done: Done) -> dict[str, Any]:
+def _completion(turn: AnyTurn, done: Done) -> dict[str, Any]:
     answer = {
         "created": int(time.time()),
         "system_fingerprint": None,  # some clients require the field
         **done.choice,
         "id": _new_id(),
         "object": "chat.completion",
-        "model": context.agent.name,
+        "model": turn.context.agent.name,
     }
     first, *others = (dict(choice) for choice in answer["choices"])
+    further = _FurtherChoices(turn)
     upstream_message = first.get("message") or {}
     text = done.new_text
     if refusal := refusal_in(upstream_message):  # it has its own field
@@ -50,7 +54,7 @@ def _completion(context: TurnContext, done: Done) -> dict[str, Any]:
     if done.client_calls:
         message["tool_calls"] = done.client_calls
     first |= {"message": message, "finish_reason": _finish_reason(done)}
-    answer["choices"] = [first, *others]
+    answer["choices"] = [first, *filter(further.take, others)]
     if done.new_usage:
         answer["usage"] = {**(answer.get("usage") or {}), **_usage(done.new_usage)}
     return answer
@@ -60,10 +64,12 @@ async def completion_chunks(turn: AnyTurn, *, include_usage: bool) -> AsyncGener
     """Run a turn and yield its chunks as server-sent events, with `[DONE]` after the commit. Raises DomainErrors."""
     completion_id, agent, around = _new_id(), turn.context.agent.name, _NO_FIELDS
     head = _chunk_head(completion_id, agent, around)
-    started = False
+    started, further = False, _FurtherChoices(turn)
     async with aclosing(turn.events()) as events:
         async for event in events:
             if not isinstance(event, Delta | Done):
+                continue
+            if isinstance(event, Delta) and event.choice.get("index") and not further.take(event.choice):
                 continue
             if event.around is not around:
                 around = event.around
@@ -78,6 +84,24 @@ async def completion_chunks(turn: AnyTurn, *, include_usage: bool) -> AsyncGener
             if include_usage:
                 yield head + b'],"usage":' + sse.encode(_usage(event.new_usage)) + b"}\n\n"
     yield sse.DONE_LINE
+
+
+class _FurtherChoices:
+    """The choices after the first that the request of a turn asked for."""
+
+    def __init__(self, turn: AnyTurn) -> None:
+        count = turn.options.parameters.get("n")
+        self._indexes = set(range(1, count)) if isinstance(count, int) and count <= MAX_CHOICES else set()
+
+    def take(self, choice: Mapping[str, Any]) -> bool:
+        """Return True if a choice, or a piece of it, should be sent. Each is sent up to its end only, since each step
+        of a turn brings all of them again."""
+        index = choice.get("index")
+        if not isinstance(index, int) or index not in self._indexes:
+            return False
+        if choice.get("finish_reason"):
+            self._indexes.remove(index)
+        return True
 
 
 def _usage(usage: Mapping[str, Any]) -> dict[str, Any]:
@@ -112,7 +136,7 @@ def _delta(event: Delta) -> bytes:
     choice = event.choice
     delta = choice.get("delta") or {}
     if choice.get("index"):
-        return sse.encode(choice)  # additional choices (`n` above 1) are passed on unchanged
+        return sse.encode(choice)
     is_text_only = delta.keys() <= _PLAIN_DELTA and choice.keys() <= _CHOICE_FIELDS and not choice.get("logprobs")
     if is_text_only and not event.calls:
         return b'{"index":0,"delta":{"content":' + sse.encode(event.text) + b'},"finish_reason":null}'

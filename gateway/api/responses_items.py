@@ -2,7 +2,6 @@
 the assistant become one message, and results are placed directly after their calls."""
 
 import json
-import re
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
@@ -22,7 +21,6 @@ _INPUT_ROLES = SYSTEM_ROLES | {"user"}
 # Call items: their type in chat completions, the field with the arguments, and its value if empty.
 _CALLS = {"function_call": ("function", "arguments", "{}"), "custom_tool_call": ("custom", "input", "")}
 _OUTPUTS = frozenset({"function_call_output", "custom_tool_call_output"})
-_LATER_MESSAGE = re.compile(r"(msg_\w+)_[1-9]\d*")
 
 Item = dict[str, Any]
 
@@ -189,8 +187,6 @@ def _resolved(item: Item, stored: Mapping[str, Item], where: str) -> Item:
     item_id = str(item.get("id", ""))
     if item_id.startswith("rs_"):
         return {"type": "reasoning"}  # ignored: reasoning is stored with its calls and sent back with them
-    if (later := _LATER_MESSAGE.fullmatch(item_id)) and f"{later[1]}_0" in stored:
-        return {}  # ignored: text after a call is stored in the response's first message
     if item_id not in stored:
         raise PreviousResponseNotFound(
             f"{where} refers to item {item_id[:80]}, which is not stored. Send the item itself.", param=where

@@ -7,9 +7,18 @@ from uuid import UUID
 from gateway.api import responses_json as shapes
 from gateway.api.responses_body import ECHOED, Names
 from gateway.attachments.reading import contents_read
+from gateway.messages import PARAGRAPH
 from gateway.models import Message, Run
 from gateway.runs.call_ids import call_prefix, run_of_call
-from gateway.runs.responses import SystemMessage, before_run, parts_of, response_id, responses_with_system, with_system
+from gateway.runs.responses import (
+    SystemMessage,
+    before_run,
+    parts_of,
+    response_id,
+    responses_with_system,
+    with_system,
+    written_in_order,
+)
 from gateway.upstream.reasoning import reasoning_in
 from gateway.upstream.usage import usage_since
 
@@ -66,24 +75,35 @@ def output_items(
     came with calls is stored. `status` is that of the message, `refused` the number of characters at its end that are
     a refusal; `names` are the client's tool names."""
     id_suffix, prefix = f"{run_id.hex}_{part}", call_prefix(run_id)
-    reasoning: list[dict[str, Any]] = []
-    calls: list[dict[str, Any]] = []
-    text, before_text = "", 0
+    items: list[dict[str, Any]] = []
+    texts: list[str] = []  # of the messages among the items
+    is_open = False  # whether the next text belongs to the last of them
+    thoughts = 0
     for row in rows:
         if row.role != Message.Role.ASSISTANT:
             continue
         if thinking := reasoning_in((row.kept or {}).get("fields") or {}):
-            reasoning.append(shapes.reasoning_item(f"rs_{id_suffix}_{len(reasoning)}", thinking, thinking_part))
-        if not text:
-            before_text = len(reasoning)
-        if text and row.text and not (text[-1].isspace() or row.text[0].isspace()):
-            text += "\n\n"
-        text += row.text
-        calls += [shapes.call_item(call, names) for call in row.calls if str(call.get("id", "")).startswith(prefix)]
-    said, refusal = (text[:-refused].rstrip(), text[-refused:]) if refused else (text, "")
-    content = [part.as_json(written) for part, written in ((shapes.TEXT, said), (shapes.REFUSAL, refusal)) if written]
-    message = [shapes.message_item(f"msg_{id_suffix}_0", content, status)] if content else []
-    return [*reasoning[:before_text], *message, *reasoning[before_text:], *calls]
+            items.append(shapes.reasoning_item(f"rs_{id_suffix}_{thoughts}", thinking, thinking_part))
+            thoughts += 1
+        calls = (call for call in row.calls if str(call.get("id", "")).startswith(prefix))
+        for piece in written_in_order(row, calls):
+            if not isinstance(piece, str):
+                is_open = False
+                items.append(shapes.call_item(piece, names))
+            elif is_open:
+                texts[-1] += ("" if texts[-1][-1].isspace() or piece[0].isspace() else PARAGRAPH) + piece
+            else:
+                is_open = True
+                items.append(shapes.message_item(f"msg_{id_suffix}_{len(texts)}", [], status))
+                texts.append(piece)
+    messages = [item for item in items if item["type"] == "message"]
+    for item, text in zip(messages, texts, strict=True):
+        item["content"] = [shapes.TEXT.as_json(text)]
+    if refused and messages:
+        said, refusal = texts[-1][:-refused].rstrip(), texts[-1][-refused:]
+        content = [shapes.TEXT.as_json(said)] if said else []
+        messages[-1]["content"] = [*content, shapes.REFUSAL.as_json(refusal)]
+    return items
 
 
 def input_items(run: Run, part: int) -> list[dict[str, Any]]:
@@ -121,8 +141,12 @@ def _as_input(rows: Iterable[Message | SystemMessage], names: Names, *, forked: 
         if row.role == Message.Role.USER:
             parts = row.parts or [{"type": "text", "text": row.text}]
             yield {**shapes.message_item(id, parts), "role": "user"}
-        elif row.role == Message.Role.ASSISTANT and row.text:
-            yield shapes.message_item(id, [shapes.TEXT.as_json(row.text)])
+        elif row.role == Message.Role.ASSISTANT:
+            for number, piece in enumerate(written_in_order(row, calls)):
+                if isinstance(piece, str):
+                    yield shapes.message_item(f"{id}_{number}" if number else id, [shapes.TEXT.as_json(piece)])
+                else:
+                    yield shapes.call_item(piece, names)
         elif row.role == Message.Role.TOOL and _is_shown(row.tool_call_id, row, forked=forked):
             yield {
                 "id": f"fco_{row.pk.hex}",
@@ -132,7 +156,6 @@ def _as_input(rows: Iterable[Message | SystemMessage], names: Names, *, forked: 
                 "status": "completed",
             }
         custom.update(str(call.get("id", "")) for call in calls if call.get("type") == "custom")
-        yield from (shapes.call_item(call, names) for call in calls)
 
 
 def _is_shown(call_id: str, row: Message, *, forked: bool) -> bool:

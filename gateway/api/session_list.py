@@ -19,7 +19,7 @@ from gateway.runs.window import content_length
 from gateway.sessions import keeping
 from gateway.sessions.search import MAX_QUERY, search_sessions
 from memories.api.answers import documented, list_of
-from memories.api.bodies import EMPTY_AS_NONE, Body
+from memories.api.bodies import Body
 from memories.api.export import download
 from memories.api.operations import reading, without_fields, writing
 from memories.caller import ApiRequest, Caller
@@ -63,9 +63,7 @@ class SessionQuery(Schema):
             description="Sessions with all of these words in a message or the title; the last word may be incomplete.",
         ),
     ] = None
-    archived: Annotated[
-        bool | None, EMPTY_AS_NONE, Field(description="Only archived sessions, or only those that are not.")
-    ] = None
+    archived: Annotated[bool | None, Field(description="Only archived sessions, or only those that are not.")] = None
     tag: Annotated[Tag | None, Field(description="Only sessions that have this tag.")] = None
 
 

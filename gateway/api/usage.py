@@ -4,13 +4,12 @@ from datetime import date
 from typing import Annotated, Any, Literal
 
 from ninja import Query, Router, Schema
-from pydantic import BeforeValidator, Field
+from pydantic import Field
 
 from gateway.api import answers
 from gateway.limits.spending import COLUMNS, FIGURES, MAX_DAYS, first_day, is_priced, today, totals
 from gateway.models import ApiKey, UsageDay
 from memories.api.answers import documented
-from memories.api.bodies import EMPTY_AS_NONE
 from memories.api.operations import reading
 from memories.caller import ApiRequest
 from memories.errors import InvalidRequest
@@ -23,17 +22,9 @@ _LOGIN = "login"  # the id of the usage without a key
 
 
 class UsageQuery(Schema):
-    first: Annotated[
-        date | None, EMPTY_AS_NONE, Field(alias="from", description="The first day (UTC); without it, 30 days.")
-    ] = None
-    last: Annotated[date | None, EMPTY_AS_NONE, Field(alias="to", description="The last day; without it, today.")] = (
-        None
-    )
-    by: Annotated[
-        Literal["day", "key", "agent", "model"],
-        BeforeValidator(lambda value: value or "day"),
-        Field(description="What each entry is about."),
-    ] = "day"
+    first: Annotated[date | None, Field(alias="from", description="The first day (UTC); without it, 30 days.")] = None
+    last: Annotated[date | None, Field(alias="to", description="The last day; without it, today.")] = None
+    by: Annotated[Literal["day", "key", "agent", "model"], Field(description="What each entry is about.")] = "day"
 
 
 @router.get("/usage", response=documented(answers.UsageList))

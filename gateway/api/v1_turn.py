@@ -75,6 +75,7 @@ def v1_request_of(request: ApiRequest, body: CompletionBody) -> V1Request:
         client_system=client_system,
         session_ref=session_ref or chat_id,
         shared_ref=bool(chat_id) and not session_ref,
+        is_whole=bool(chat_id) and chat_id == header(_OPEN_WEBUI_CHAT, "").strip(),
         temporary=_is_temporary(body.metadata) or unsaved or not caller.remembers,
         idempotency_key=header("idempotency-key", "")[:_MAX_KEY],
         is_retry=header("x-stainless-retry-count", "0") not in {"", "0"},

@@ -1,5 +1,6 @@
 """The chat page and its fragments. All views are read-only; changes go through the native API."""
 
+from functools import wraps
 from math import ceil
 from typing import Any
 from uuid import UUID
@@ -18,13 +19,14 @@ from gateway.chat.memory_notes import written_by_review
 from gateway.chat.pages import COMMAND_LINES
 from gateway.chat.session_list import MOST_PAGES, PAGE_SESSIONS, found_page, page_cursor, session_page, title_of, titled
 from gateway.chat.transcript import TranscriptPage, conversation, turn_of_run, turns_since
+from gateway.limits.transcript_pages import transcript_page
 from gateway.models import Agent, Message, Run, Session
 from gateway.sessions.keeping import MAX_TAGS, TAG_LENGTH, clean_tag
 from gateway.sessions.search import MAX_QUERY
 from memories.ids import parse_uuid
 from memories.pagination import parse_number
 from memories.tools import TOOLS
-from memories.viewers import Viewer, fragment_view, page_view
+from memories.viewers import View, Viewer, fragment_view, page_view
 
 EXAMPLES = (
     "I prefer short answers with the command first. Keep that in mind.",
@@ -34,7 +36,19 @@ EXAMPLES = (
 _CHARACTERS_PER_TOKEN = 4
 
 
+def _of_transcript(view: View) -> View:
+    """Limit how many of these views work for an owner at once."""
+
+    @wraps(view)
+    def limited(request: HttpRequest, viewer: Viewer, *args: Any, **kwargs: Any) -> HttpResponse:
+        with transcript_page(viewer.owner.pk):
+            return view(request, viewer, *args, **kwargs)
+
+    return limited
+
+
 @page_view
+@_of_transcript
 def chat(request: HttpRequest, viewer: Viewer) -> HttpResponse:
     """`/`: the session that was used last, or the page for a new session."""
     sessions = _sessions(viewer).filter(temporary=False, archived_at=None)
@@ -49,12 +63,14 @@ def chat_new(request: HttpRequest, viewer: Viewer) -> HttpResponse:
 
 
 @page_view
+@_of_transcript
 def chat_session(request: HttpRequest, viewer: Viewer, session_id: UUID) -> HttpResponse:
     """`/c/<session>/`: one session; 404 for another owner's."""
     return _chat_page(request, viewer, get_object_or_404(_sessions(viewer), pk=session_id))
 
 
 @fragment_view
+@_of_transcript
 def chat_attachment(request: HttpRequest, viewer: Viewer, session_id: UUID, seq: int, index: int) -> HttpResponse:
     """Serve a picture of a message, with the media type detected from its bytes; 404 for any other attachment."""
     messages = Message.objects.filter(
@@ -96,6 +112,7 @@ def sessions_fragment(request: HttpRequest, viewer: Viewer) -> HttpResponse:
 
 
 @fragment_view
+@_of_transcript
 def turn_fragment(request: HttpRequest, viewer: Viewer, session_id: UUID, run_id: UUID) -> HttpResponse:
     """One turn; 404 if it is unknown."""
     session = _sessions(viewer).filter(pk=session_id).first()
@@ -106,6 +123,7 @@ def turn_fragment(request: HttpRequest, viewer: Viewer, session_id: UUID, run_id
 
 
 @fragment_view
+@_of_transcript
 def turns_fragment(request: HttpRequest, viewer: Viewer, session_id: UUID) -> HttpResponse:
     """The newest turns, the turns before message number `before`, or the turn `since` and all turns after it."""
     session = _sessions(viewer).filter(pk=session_id).first()

@@ -1,8 +1,8 @@
 """`/oauth/authorize`: the consent page, on which a person connects an app to one of their books or declines.
 
 The app's request is in the page's URL and is validated again when the form is submitted; the form contains only the
-person's choices. An unknown app or a wrong redirect address gets an error page. All other errors are sent to the
-app."""
+person's choices. An unknown app or a wrong redirect address gets an error page. All other errors are sent to the app;
+before a person has decided anything, by a link on such a page, since anybody can register an app (RFC 9700, 4.11.2)."""
 
 import re
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ from oauth2_provider.oauth2_backends import get_oauthlib_core
 from oauthlib.oauth2.rfc6749 import errors
 
 from gateway.oauth.addresses import keep_opener, public_origin, resource_of, same_resource
-from gateway.oauth.connections import app_connect
+from gateway.oauth.connections import app_connect, live_connections
 from gateway.oauth.tokens import WRITE, scopes_of
 from gateway.requests import content_policy
 from memories.audit.log import actor_of
@@ -69,7 +69,10 @@ def _answer(request: HttpRequest, viewer: Viewer) -> HttpResponse:
         return _refused(request)
     except OAuthToolkitError as error:
         oauth_error = error.oauthlib_error
-        return _redirect_to_app(request, oauth_error.in_uri(oauth_error.redirect_uri))
+        address = _with_issuer(request, oauth_error.in_uri(oauth_error.redirect_uri))
+        if request.method == "GET" and not _is_connected(request, viewer):
+            return _refused(request, back=address)
+        return _redirect_to_app(address)
 
 
 def _validated(request: HttpRequest) -> _ValidRequest:
@@ -112,7 +115,13 @@ def _connect(request: HttpRequest, viewer: Viewer, valid: _ValidRequest) -> Http
             )
     except Conflict as conflict:
         return _page(request, viewer, valid, problem=str(conflict), status=409)
-    return _redirect_to_app(request, uri)
+    return _redirect_to_app(_with_issuer(request, uri))
+
+
+def _is_connected(request: HttpRequest, viewer: Viewer) -> bool:
+    """Return True if the person has connected the app of a request."""
+    client_id = request.GET.get("client_id", "")
+    return live_connections().filter(owner=viewer.owner, client__client_id=client_id).exists()
 
 
 def _page(
@@ -154,15 +163,20 @@ def _books(viewer: Viewer) -> list[str]:
     return [DEFAULT_BOOK, *(name for name in names if name != DEFAULT_BOOK)]
 
 
-def _refused(request: HttpRequest) -> HttpResponse:
-    return render(request, "gateway/connect_refused.html", {"refusal": _REFUSED}, status=400)
+def _refused(request: HttpRequest, *, back: str = "") -> HttpResponse:
+    """Return the page for an invalid request; `back` is the address by which the app learns of the error."""
+    context = {"refusal": _REFUSED, "back": back, "place": redirect_words(back)}
+    return render(request, "gateway/connect_refused.html", context, status=400)
 
 
-def _redirect_to_app(request: HttpRequest, uri: str) -> HttpResponse:
-    """Redirect to the app, adding the issuer to the URL (RFC 9207)."""
+def _with_issuer(request: HttpRequest, uri: str) -> str:
+    """Return the URL of an answer to the app, with the issuer (RFC 9207)."""
     parts = urlsplit(uri)
     query = [(name, value) for name, value in parse_qsl(parts.query, keep_blank_values=True) if name != "iss"]
     query.append(("iss", public_origin(request)))
-    answer = urlunsplit(parts._replace(query=urlencode(query)))
-    response: HttpResponse = OAuth2ResponseRedirect(answer, [parts.scheme])
+    return urlunsplit(parts._replace(query=urlencode(query)))
+
+
+def _redirect_to_app(address: str) -> HttpResponse:
+    response: HttpResponse = OAuth2ResponseRedirect(address, [urlsplit(address).scheme])
     return response

@@ -3,11 +3,15 @@
 from functools import partial
 from uuid import UUID
 
-from gateway.models import Run, Session
+from django.db.models import QuerySet
+
+from gateway.messages import last_user_index, text_of
+from gateway.models import Message, Run, Session
+from gateway.runs.comparing import comparable_message, similarity
 from gateway.runs.fingerprint import ResentConversation
 from gateway.runs.hidden import hidden_predecessors
 from gateway.runs.matching import Continuation
-from gateway.runs.requested import ComparisonNeeded, MatchedSession, Rule, SessionLookup
+from gateway.runs.requested import ComparisonNeeded, MatchedSession, Rule, SessionLookup, V1Request
 from gateway.runs.session_rows import (
     UNFINISHED,
     latest_run,
@@ -40,7 +44,7 @@ def named_match(lookup: SessionLookup, continuation: Continuation | None) -> Mat
     _require_usable(caller, session)
     if session.agent_id != agent.pk:
         raise InvalidRequest(f"This session belongs to {session.agent.name}, not to {agent.name}.", param="model")
-    return _match_in_session(session, lookup.conversation, continuation)
+    return _match_in_session(session, request, continuation)
 
 
 def _new_named_session(lookup: SessionLookup, continuation: Continuation | None, ref: str) -> MatchedSession:
@@ -105,11 +109,25 @@ def was_edited(latest: Run | None, conversation: ResentConversation) -> bool:
     return same_history and latest.user_key != conversation.user_key
 
 
-def _match_in_session(
-    session: Session, conversation: ResentConversation, continuation: Continuation | None
-) -> MatchedSession:
+def _replaced_first(request: V1Request, latest: Run | None, alike: "QuerySet[Run]") -> Run | None:
+    """Return the first run of a session if a message without any before it replaces that, or None if it is the next
+    one. It does for a client that has resent the conversation, or if its words are nearly those of the only turn.
+    `alike` are the session's runs with as little before them."""
+    if latest is None or not (request.is_whole and request.conversation.is_first):
+        return None
+    if (first := alike.order_by("-id").first()) is None:
+        return None
+    if latest.history_hash_before != first.history_hash_before:
+        return first
+    newest = request.messages[last_user_index(request.messages)]
+    said = Message.objects.filter(owner_id=first.owner_id, run=first, role=Message.Role.USER).order_by("-seq")
+    texts = said.values_list("text", flat=True).first() or "", text_of(newest.get("content"))
+    return first if similarity(*(comparable_message("user", text) for text in texts)) else None
+
+
+def _match_in_session(session: Session, request: V1Request, continuation: Continuation | None) -> MatchedSession:
     """Match a request within the session that it names: it repeats or edits a turn, or continues the session."""
-    match = partial(MatchedSession, session=session, rule=Rule.ID)
+    match, conversation = partial(MatchedSession, session=session, rule=Rule.ID), request.conversation
     latest, runs = latest_run(session), shown_runs(session)
     if latest and (conversation.matches(latest) or (conversation.turns_before and was_edited(latest, conversation))):
         return match(regenerates=latest)
@@ -119,10 +137,10 @@ def _match_in_session(
         if answered and conversation.matches(answered):  # the client has dropped the message that was not answered
             return match(regenerates=answered)
     is_next = conversation.turns_before == 0 or session.history_hash == conversation.history_hash_before
+    edited = runs.filter(history_hash_before=conversation.history_hash_before, state=Run.State.COMPLETED)
     if is_next or latest is None:
         # Clients that name a session may send only their new message, so equal beginnings prove nothing.
-        return match()
-    edited = runs.filter(history_hash_before=conversation.history_hash_before, state=Run.State.COMPLETED)
+        return match(regenerates=_replaced_first(request, latest, edited))
     if run := edited.order_by("-id").first():
         return match(regenerates=run)
     every = Run.objects.filter(owner_id=session.owner_id, session=session)

@@ -1,5 +1,6 @@
 """Determines which of the person's messages at the end of a request are new: a person may write several in a row."""
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from django.db.models import Q, QuerySet
@@ -37,8 +38,14 @@ def unstored_messages(match: MatchedSession, request: V1Request, before: Sequenc
     else:
         said = list(_after_summary(session, said))
     stored = rows.filter(role=Message.Role.USER).annotate(shortened=SHORTENED_TEXT).order_by("-seq")
-    known = set(map(_key, stored.values_list("shortened", flat=True)[: max(_MIN_KNOWN, 2 * len(said))]))
-    return [message for message in reversed(said) if _key(text_of(message.get("content"))) not in known]
+    known = Counter(map(_key, stored.values_list("shortened", flat=True)[: max(_MIN_KNOWN, 2 * len(said))]))
+    new = []
+    for message in reversed(said):
+        key = _key(text_of(message.get("content")))
+        known[key] -= 1  # a stored text is that of one message, the oldest with this text
+        if known[key] < 0:
+            new.append(message)
+    return new
 
 
 def _after_summary(session: Session, said: Sequence[ChatMessage]) -> Iterator[ChatMessage]:

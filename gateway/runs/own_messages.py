@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from itertools import islice, takewhile
 
 from gateway.messages import SYSTEM_ROLES, ChatMessage, text_of
-from gateway.runs.wrappers import own_words
+from gateway.runs.wrappers import is_wrapping
 from memories.evidence.client_texts import begins_with_summary
 
 _NOTE_ROLES = SYSTEM_ROLES | {"user"}
@@ -37,8 +37,8 @@ def at_end(messages: Sequence[ChatMessage]) -> Iterator[ChatMessage]:
 
 
 def _is_own(message: ChatMessage) -> bool:
-    """Return True if a user message contains the user's own words, or a part other than text and pictures."""
+    """Return True if a user message is not only the client's wrapping, or has a part other than text and pictures."""
     content = message.get("content")
     parts = content if isinstance(content, list) else ()
     has_other = any(part.get("type") not in ("text", "image_url") for part in parts)
-    return message["role"] == "user" and (has_other or bool(own_words(text_of(content))))
+    return message["role"] == "user" and (has_other or not is_wrapping(text_of(content)))

@@ -34,6 +34,8 @@ class V1Request:
     session_ref: str = ""
     # The id names a chat in which the client talks to several agents: each agent gets a session of its own.
     shared_ref: bool = False
+    # The id is that of a client that sends the whole conversation each time.
+    is_whole: bool = False
     temporary: bool = False
     idempotency_key: str = ""
     is_retry: bool = False

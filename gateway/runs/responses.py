@@ -200,6 +200,19 @@ def _to_last_result(rows: Iterable[Message]) -> list[Message]:
     return found[: max((at for at, was_sent in enumerate(sent, 1) if was_sent), default=0)]
 
 
+def written_in_order(row: Message, calls: Iterable[dict[str, Any]]) -> Iterator[str | dict[str, Any]]:
+    """Yield the pieces of text of an assistant message and these of its calls, in the order in which they were sent."""
+    before, sent = (row.kept or {}).get("text_before") or {}, 0
+    for call in calls:
+        end = before.get(str(call.get("id", "")), len(row.text))
+        if text := row.text[sent:end]:
+            yield text
+        yield call
+        sent = max(sent, end)
+    if text := row.text[sent:]:
+        yield text
+
+
 def stored_parts(caller: Caller, run_ids: Collection[UUID]) -> Iterator[tuple[UUID, int, ResponsePart]]:
     """Yield the run, number and messages of each stored response among these runs of the owner."""
     runs = runs_within(caller.owner_id, caller.limits).filter(pk__in=run_ids, responses__isnull=False)

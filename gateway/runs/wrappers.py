@@ -5,7 +5,13 @@ take linear time."""
 import re
 from collections.abc import Collection
 
-from memories.evidence.client_texts import MESSAGE_TAGS, is_written_by_client, question_span, without_rules
+from memories.evidence.client_texts import (
+    MESSAGE_TAGS,
+    is_written_by_client,
+    question_span,
+    without_interruptions,
+    without_rules,
+)
 
 _REMINDERS = frozenset({"system-reminder", "system_reminder"})
 # Tags whose content is never the user's
@@ -33,21 +39,29 @@ def own_words(text: str) -> str:
     client wrote all of it."""
     if is_written_by_client(text):
         return ""
-    begins, ends = question_span(text)
-    text = without_rules(text[begins:ends] or text)
-    if "<" not in text:
-        return text.strip()
-    words = _without(text, _CLIENT_TAGS)
+    words = _without_additions(text)
     return _without(words, _DOCUMENTS) or words
+
+
+def is_wrapping(text: str) -> bool:
+    """Return True if a message contains nothing but the client's additions and documents."""
+    return is_written_by_client(text) or not _without(_without_additions(text), _DOCUMENTS)
 
 
 def without_reminders(text: str) -> str:
     """Return a text without the client's reminders."""
-    return _without(text, _REMINDERS) if "<" in text else text.lstrip()
+    return _without(text, _REMINDERS)
+
+
+def _without_additions(text: str) -> str:
+    begins, ends = question_span(text)
+    return _without(without_interruptions(without_rules(text[begins:ends] or text)), _CLIENT_TAGS)
 
 
 def _without(text: str, names: Collection[str]) -> str:
     """Return the text without these tags and their content. A tag that is never closed counts as text."""
+    if "<" not in text:
+        return text.strip()
     tags = list(_TAG.finditer(text))
     last_close = {tag[2].lower(): place for place, tag in enumerate(tags) if tag[1]}
     kept: list[str] = []

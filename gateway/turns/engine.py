@@ -188,11 +188,11 @@ class Turn:
                 text = written.take(text, parsed=bool(step.calls))
             choice = written.with_logprobs(choice)
             if text or pieces or choice.get("index") or has_other_content(choice):
-                yield Delta(self._text.append(text), choice, step.around, pieces)
+                yield Delta(self._text.append(text, pieces), choice, step.around, pieces)
         self._thinking.pause()
         text, pieces = written.end(), tracker.new_pieces(step.calls, ended=True)
         if text or pieces:
-            yield Delta(self._text.append(text), written.with_logprobs({}), step.around, pieces)
+            yield Delta(self._text.append(text, pieces), written.with_logprobs({}), step.around, pieces)
 
     def _written_calls(self, own_names: Collection[str], messages: Sequence[ChatMessage]) -> WrittenCalls:
         # A server that has parsed a call parses all of them: others in its text are quotations.
@@ -232,7 +232,7 @@ class Turn:
         """Append a step to the request's messages and to the output. `ids` are the client's call ids by the model's."""
         step: list[dict[str, Any]] = []
         if result.text or result.calls:
-            step.append(result.message(ids))
+            step.append(result.message(ids, self._text.before_calls))
         step.extend(
             {"role": "tool", "tool_call_id": call.id, "content": results[call.id]}
             for call in result.calls

@@ -4,7 +4,7 @@ they read, so what the model says then is no evidence for a memory."""
 
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from gateway.messages import PARAGRAPH
@@ -44,6 +44,8 @@ class AnswerText:
         self._output = output
         self._recorded = len(output.text)  # length of the text that output.messages already contains
         self._request_start = len(output.text)
+        self.before_calls: dict[str, int] = {}
+        """The length of the step's text before each of its calls that was sent to the client, by the call's id."""
 
     @property
     def of_request(self) -> str:
@@ -57,10 +59,16 @@ class AnswerText:
 
     def step_recorded(self) -> None:
         """Note that the messages now contain the text of the step."""
-        self._recorded = len(self._output.text)
+        self._recorded, self.before_calls = len(self._output.text), {}
 
-    def append(self, text: str) -> str:
-        """Append a piece of a step's text and return what to send. The texts of steps become separate paragraphs."""
+    def append(self, text: str, calls: Iterable[Mapping[str, Any]]) -> str:
+        """Append a piece of a step's text and return what to send. The texts of steps become separate paragraphs.
+        `calls` are the pieces of calls that follow the text."""
+        sent = self._append(text)
+        self.before_calls |= {call["id"]: len(self.unrecorded) for call in calls if "id" in call}
+        return sent
+
+    def _append(self, text: str) -> str:
         before, gap = self._output.text, ""
         if text and before and len(before) == self._recorded and not (before[-1].isspace() or text[0].isspace()):
             gap = PARAGRAPH

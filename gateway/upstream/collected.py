@@ -12,7 +12,7 @@ from gateway.upstream.usage import newer_usage
 from memories.errors import TooLarge
 from memories.storable import storable_text
 
-_MAX_CHOICES = 128
+MAX_CHOICES = 128
 _CHUNK_FIELDS = frozenset({"choices", "object"})
 _CHOICE_FIELDS = frozenset({"index", "delta", "logprobs"})
 
@@ -88,8 +88,8 @@ class CompletionBuilder:
         for choice in choices_of(chunk):
             given = choice.get("index")
             index = given if isinstance(given, int) else 0
-            if index not in self._choices and len(self._choices) == _MAX_CHOICES:
-                raise TooLarge(f"The model server sent more than {_MAX_CHOICES} answers to one request.")
+            if index not in self._choices and len(self._choices) == MAX_CHOICES:
+                raise TooLarge(f"The model server sent more than {MAX_CHOICES} answers to one request.")
             self._choices.setdefault(index, _Choice(self._budget)).add(choice)
 
     def completion(self) -> dict[str, Any]:

@@ -25,22 +25,26 @@ _MAX_OPEN = 100  # newest entries of a list that a piece may continue
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeptFields:
     """The kept fields of one assistant message, with the upstream and model that sent them. `calls` has the kept fields
-    of each tool call, and the model's own `id` for it, by the id in the message."""
+    of each tool call, and the model's own `id` for it, by the id in the message. `text_before` is the number of
+    characters of the message's text that were sent to the client before each of its calls, if others followed."""
 
     upstream: str
     model: str
     fields: dict[str, Any] = field(default_factory=dict)
     calls: dict[str, dict[str, Any]] = field(default_factory=dict)
+    text_before: dict[str, int] = field(default_factory=dict)
 
     def is_from(self, upstream: str, model: str) -> bool:
         return (self.upstream, self.model) == (upstream, model)
 
     def as_json(self) -> dict[str, Any]:
-        return {"upstream": self.upstream, "model": self.model, "fields": self.fields, "calls": self.calls}
+        stored = {"upstream": self.upstream, "model": self.model, "fields": self.fields, "calls": self.calls}
+        return {**stored, "text_before": self.text_before} if self.text_before else stored
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> "KeptFields":
-        return cls(**{name: stored[name] for name in ("upstream", "model", "fields", "calls")})
+        given = {name: stored[name] for name in ("upstream", "model", "fields", "calls")}
+        return cls(**given, text_before=stored.get("text_before") or {})
 
 
 class AssistantMessage(dict[str, Any]):

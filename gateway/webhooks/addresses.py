@@ -83,11 +83,12 @@ class CheckedResolver(ThreadedResolver):
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
     ) -> list[ResolveResult]:
-        """Return the allowed addresses of a host. Raises AddressRefused if there are none."""
+        """Return the allowed addresses of a host. Raises AddressRefused if there are none. The error does not tell if
+        the name exists, which nobody should learn of a private network."""
         try:
             found = await super().resolve(host, port, family)
-        except UnicodeError:
-            raise AddressRefused("This is not a valid host name.") from None
+        except (OSError, UnicodeError):
+            found = []
         allowed = [each for each in found if may_be_reached(each["host"])]
         if not allowed:
             raise AddressRefused("This name has no address that webhooks may be sent to.")

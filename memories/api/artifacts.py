@@ -11,7 +11,7 @@ from pydantic import Field
 from memories.api import answers
 from memories.api.answers import documented, list_of
 from memories.api.bodies import Body
-from memories.api.memories import edit_source, if_match, with_etag
+from memories.api.memories import edit_source, expected_version, if_match, with_etag
 from memories.api.operations import reading
 from memories.api.serializers import artifact_json
 from memories.artifacts.cleaning import MAX_DOCUMENT
@@ -70,7 +70,9 @@ async def artifact_write(
     return with_etag(response, await in_thread(_put, request.auth, name, path, body.content, if_match(request)))
 
 
-def _put(caller: Caller, name: str, path: str, content: str, version: int | None) -> dict[str, Any]:
+def _put(caller: Caller, name: str, path: str, content: str, versions: frozenset[int] | None) -> dict[str, Any]:
     caller.limits.require_books([name])
     book = book_get_or_create(caller.owner_id, name)
+    present = live_artifacts(caller.owner_id, book.pk).filter(path=path).values_list("version", flat=True).first()
+    version = expected_version(versions, present or 0)
     return artifact_json(artifact_put(book, path, content, edit_source(caller), version=version))

@@ -10,7 +10,7 @@ from ninja import Router
 
 from memories.api import answers
 from memories.api.answers import as_shape, list_of
-from memories.api.bodies import EMPTY_AS_NONE, inline_enum
+from memories.api.bodies import inline_enum
 from memories.api.export import CONTENT_TYPE, download
 from memories.audit.log import KIND, Action, actor_of_caller, audit_entries, audit_record
 from memories.caller import ApiRequest, Caller
@@ -34,7 +34,7 @@ async def audit_list(
     request: ApiRequest,
     actor: ShortText = "",
     owner: ShortText = "",
-    action: Annotated[Action | None, EMPTY_AS_NONE, inline_enum(Action)] = None,
+    action: Annotated[Action | None, inline_enum(Action)] = None,
     limit: PageSize = DEFAULT_LIMIT,
     after: ShortText | None = None,
 ) -> Any:

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from memories.api import answers
 from memories.api.answers import documented, list_of
-from memories.api.bodies import EMPTY_AS_NONE, METADATA_QUERY, Body, BookName, Category, Content, inline_enum
+from memories.api.bodies import METADATA_QUERY, Body, BookName, Category, Content, inline_enum
 from memories.api.operations import reading, without_fields, writing
 from memories.api.serializers import memory_json, revision_json
 from memories.bulk_edits import BulkAction, BulkEditResult, bulk_edit_slices, edit_of
@@ -94,13 +94,13 @@ async def memory_add(request: ApiRequest, body: MemoryIn, response: HttpResponse
 def memory_list(
     request: ApiRequest,
     book: ShortText | None = None,
-    target: Annotated[Target | None, EMPTY_AS_NONE, inline_enum(Target)] = None,
+    target: Annotated[Target | None, inline_enum(Target)] = None,
     category: ShortText | None = None,
-    write_origin: Annotated[WriteOrigin | None, EMPTY_AS_NONE, inline_enum(WriteOrigin)] = None,
+    write_origin: Annotated[WriteOrigin | None, inline_enum(WriteOrigin)] = None,
     review: ShortText | None = None,
     q: QueryText | None = None,
-    created_after: Annotated[QueryMoment | None, EMPTY_AS_NONE] = None,
-    created_before: Annotated[QueryMoment | None, EMPTY_AS_NONE] = None,
+    created_after: QueryMoment | None = None,
+    created_before: QueryMoment | None = None,
     limit: PageSize = DEFAULT_LIMIT,
     after: ShortText | None = None,
 ) -> dict[str, Any]:
@@ -169,7 +169,8 @@ async def memory_patch(
 @writing
 def memory_delete(request: ApiRequest, memory_id: str) -> Status[Any]:
     """Delete a memory. It can be restored for some days."""
-    memory, version = _get(request.auth, memory_id), if_match(request)
+    memory = _get(request.auth, memory_id)
+    version = expected_version(if_match(request), memory.version)
     with book_writing(memory.book, edit_source(request.auth)) as writer:
         writer.delete(memory.number, version=version)
     return Status(204, None)
@@ -224,15 +225,23 @@ def with_etag(response: HttpResponse, row: dict[str, Any]) -> dict[str, Any]:
     return row
 
 
-def if_match(request: ApiRequest) -> int | None:
-    """Return the version in the If-Match header, or None. Raises InvalidRequest."""
-    etag = request.headers.get("if-match", "").strip()
-    if not etag or etag == "*":
+def if_match(request: ApiRequest) -> frozenset[int] | None:
+    """Return the versions in the If-Match header, or None for any. Raises InvalidRequest."""
+    tags = [tag for given in request.headers.get("if-match", "").split(",") if (tag := given.strip())]
+    if not tags or "*" in tags:
         return None
-    version = parse_number(etag.removeprefix("W/").strip('"'))
-    if version is None:
+    versions = [parse_number(tag.removeprefix("W/").strip('"')) for tag in tags]
+    known = frozenset(version for version in versions if version is not None)
+    if len(known) < len(set(versions)):
         raise InvalidRequest("If-Match must be the ETag of the memory as you read it.")
-    return version
+    return known
+
+
+def expected_version(versions: frozenset[int] | None, present: int) -> int | None:
+    """Return the one of these versions that a write may replace, which decides whether there was another one since."""
+    if versions is None:
+        return None
+    return max((version for version in versions if version <= present), default=max(versions))
 
 
 def edit_source(caller: Caller, kind: ChangeSet.Kind = ChangeSet.Kind.EDIT) -> Source:
@@ -265,8 +274,9 @@ def _scan_patch(caller: Caller, memory_id: str, fields: MemoryFields) -> None:
     verdict_of(*scanned_words(memory, memory_changes(memory, fields)))
 
 
-def _patch(caller: Caller, memory_id: str, fields: MemoryFields, version: int | None) -> dict[str, Any]:
+def _patch(caller: Caller, memory_id: str, fields: MemoryFields, versions: frozenset[int] | None) -> dict[str, Any]:
     memory = _get(caller, memory_id)
+    version = expected_version(versions, memory.version)
     with book_writing(memory.book, edit_source(caller)) as writer:
         written = writer.update(memory.number, fields, version=version)
     return memory_json(written.memory)

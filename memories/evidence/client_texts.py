@@ -25,6 +25,9 @@ _TRAILING_RULES = re.compile(
     r"quotes\.$",
     re.MULTILINE,
 )
+# The line that Claude Code writes where the person has stopped it
+INTERRUPTION = r"\[Request interrupted by user(?: for tool use)?\]"
+_INTERRUPTION = re.compile(rf"^{INTERRUPTION}[ \t]*(?:\n|\Z)", re.MULTILINE)
 # Messages that clients write themselves and send as the user: files and examples (aider), descriptions of the
 # environment (Gemini CLI, Qwen Code), command output (aider, Open Interpreter, AutoGen), a tool's pictures (Agno) or
 # result (Griptape, OpenHands, Continue, LangChain's conversational agent), what other agents did (Google's ADK).
@@ -32,6 +35,7 @@ _WRITTEN_BY_CLIENTS = re.compile(
     "|".join(
         (
             r"# AGENTS\.md instructions",
+            rf"{INTERRUPTION}\s*\Z",
             r"(?:I have|These files have been) \*added these files to the chat\*",
             r"Here are some READ ONLY files, provided for your reference\.",
             r"(?:I am working with you on code in a git repository\.\n)?Here are summaries of some files present in ",
@@ -219,6 +223,11 @@ def question_span(text: str, *, other: bool = False) -> tuple[int, int]:
     mark = next((mark for begins_with, mark in _WITH_CONTEXT if begins_with.match(text)), "")
     at = latest(mark) if mark else -1
     return (at + len(mark), len(text)) if at >= 0 else whole
+
+
+def without_interruptions(text: str) -> str:
+    """Return a message without the lines in which a client notes that the person has stopped it."""
+    return _INTERRUPTION.sub("", text)
 
 
 def without_rules(text: str) -> str:

@@ -10,6 +10,7 @@ from itertools import pairwise
 from memories.evidence.client_texts import (
     ANNOUNCEMENT,
     CLIENT_TAG,
+    INTERRUPTION,
     MESSAGE_TAGS,
     begins_with_summary,
     is_written_by_client,
@@ -49,7 +50,7 @@ _NOTE = (
     r"[^\]\n]{0,80}:[^\]\n]*"
 )
 _LINES = (
-    re.compile(rf"^{_NOTE}\]", re.MULTILINE),
+    re.compile(rf"^(?:{_NOTE}\]|{INTERRUPTION}[ \t]*$)", re.MULTILINE),
     re.compile(r"^[ \t]*>.*$", re.MULTILINE),  # quotation
     re.compile(r"^\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d.*$", re.MULTILINE),  # a log
     re.compile(r"^(?:\+\+\+|---|@@|diff --git) .*$", re.MULTILINE),  # a patch
@@ -78,7 +79,8 @@ _FOREIGN_FROM = re.compile(
             r"[:：][ \t]*$",
             rf"^{_HEADER}\n{_HEADER}$",
             r"^BEGIN:V[A-Z]+[ \t]*$",
-            r"^\[[^\]\n]{2,200}\](?: Result:)?[ \t]*$",  # [File notes.txt], [read_file for 'a.py'] Result:
+            # [File notes.txt], [read_file for 'a.py'] Result:
+            rf"^(?!{INTERRUPTION})\[[^\]\n]{{2,200}}\](?: Result:)?[ \t]*$",
             rf"^{_NOTE}$",  # [Replying to Bob: … over several lines
             rf"^(?:{ANNOUNCEMENT})[ \t]*$",
             r"^Traceback \(most recent call last\):",

@@ -10,7 +10,7 @@ from pydantic import Field, StrictInt
 
 from gateway.services import session_get
 from memories.api.answers import Undone, as_shape, documented, list_of
-from memories.api.bodies import EMPTY_AS_NONE, Body, Content, inline_enum
+from memories.api.bodies import Body, Content, inline_enum
 from memories.api.operations import reading, without_fields, writing
 from memories.audit.log import Action, audit_record_own
 from memories.caller import ApiRequest, Caller
@@ -62,7 +62,7 @@ def session_review(request: ApiRequest, session_id: str) -> Status[Any]:
 def review_list(
     request: ApiRequest,
     session_id: ShortText | None = None,
-    state: Annotated[ReviewRun.State | None, EMPTY_AS_NONE, inline_enum(ReviewRun.State)] = None,
+    state: Annotated[ReviewRun.State | None, inline_enum(ReviewRun.State)] = None,
     limit: PageSize = DEFAULT_LIMIT,
     after: ShortText | None = None,
 ) -> dict[str, Any]:
@@ -116,7 +116,7 @@ def review_reject(request: ApiRequest, review_id: str, body: WritesIn | None = N
 @reading
 def proposal_list(
     request: ApiRequest,
-    state: Annotated[ProposalState | None, EMPTY_AS_NONE, inline_enum(ProposalState)] = None,
+    state: Annotated[ProposalState | None, inline_enum(ProposalState)] = None,
     limit: PageSize = DEFAULT_LIMIT,
     after: ShortText = "",
 ) -> dict[str, Any]:

@@ -15,11 +15,12 @@ from django.test import Client
 from pytest_django.fixtures import Settings
 
 from config.asgi import application
+from config.serving import asgi_handler
 from config.serving.bodies import JSON_BYTES, SMALL_BYTES, _budget
 from gateway.api import body_parser
 from gateway.runs import active
 from memories.api import transfer
-from memories.database.access import in_thread
+from memories.database.access import in_thread, working_for
 from memories.database.lanes import BUSY, DatabaseBusy
 from memories.json_input import read_json
 from memories.models import Owner
@@ -258,6 +259,38 @@ async def test_the_bodies_of_all_requests_share_a_budget(alice: Owner, settings:
     first.cancel()
     await asyncio.wait([first])
     assert _budget.held == 0
+
+
+async def test_an_owner_has_a_share_of_the_budget(alice: Owner, charlie: Owner, settings: Settings) -> None:
+    settings.BODY_BUDGET, settings.DAYBOOK_MAX_BODY = 300_000, 150_000
+    key, other = await key_of(alice), await key_of(charlie)
+    waiting = Sender("/api/memories/search", b" " * 100_000, ends=False, announced=110_000, **key)
+    first = asyncio.create_task(waiting.go())
+    await eventually_async(lambda: bool(_budget.held), within=10)
+    second = Sender("/api/memories/search", b" " * 100_000, announced=100_000, **key)
+    assert (await second.go(), second.code()) == (503, "overloaded")
+    third = Sender("/api/memories/search", b" " * 100_000, announced=100_000, **other)
+    assert (await third.go(), third.code()) == (400, "invalid_request")
+    first.cancel()
+    await asyncio.wait([first])
+    assert (_budget.held, _budget.by_owner) == (0, {})
+
+
+@pytest.mark.parametrize("known", [False, True])
+async def test_a_large_body_is_parsed_when_it_is_its_senders_turn(
+    alice: Owner, monkeypatch: pytest.MonkeyPatch, known: bool
+) -> None:
+    owners: list[Any] = []
+
+    async def parse_ahead(request: Any) -> None:
+        owners.append(working_for.get())
+
+    monkeypatch.setattr(asgi_handler, "parse_ahead", parse_ahead)
+    key = await key_of(alice)
+    if known:
+        await Sender("/v1/completions", b"{}", announced=2, **key).go()
+    sender = Sender("/api/memories/search", b" " * 100_000, announced=100_000, **key)
+    assert (await sender.go(), owners) == (400, [alice.pk])
 
 
 @pytest.mark.parametrize("ending", [True, False], ids=["shutdown", "disconnected"])

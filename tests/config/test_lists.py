@@ -55,7 +55,10 @@ MOMENTS = [("/api/memories", "created_after"), ("/api/memories", "created_before
            ("/api/usage", "to")]  # fmt: skip
 
 
-@pytest.mark.parametrize(("path", "name"), [*CHOICES, AUDIT, *MOMENTS])
+NUMBERS = [("/api/memories", "limit"), ("/api/notifications", "after"), ("/v1/models", "limit")]
+
+
+@pytest.mark.parametrize(("path", "name"), [*CHOICES, AUDIT, *MOMENTS, *NUMBERS])
 async def test_an_empty_filter_is_ignored(bob_api: Api, path: str, name: str) -> None:
     assert (await bob_api.get(f"{path}?{name}="))[0] == 200
 

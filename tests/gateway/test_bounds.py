@@ -14,6 +14,7 @@ from ninja.errors import ValidationError
 from config.api import api, v1
 from gateway.api.errors import as_domain_error, error_response
 from gateway.api.openai_body import read_body
+from gateway.models import Agent
 from gateway.requests import origin_allowed
 from gateway.routing import websocket_application
 from memories.database.access import in_thread
@@ -24,6 +25,7 @@ from memories.models import Book, Memory, Owner
 from tests.conftest import Api
 from tests.factories import agent_make, key_make, memory_make
 from tests.gateway.v1 import PATH
+from tests.scripted_model import ScriptedModel
 
 pytestmark = pytest.mark.any_database
 
@@ -260,6 +262,24 @@ async def test_an_unknown_field_is_refused(alice_api: Api, method: str, path: st
 async def test_a_body_that_is_not_an_object_is_refused_without_a_param(alice_api: Api, body: Any) -> None:
     status, answer = await alice_api.post("/api/sessions", body)
     assert (status, answer["error"]["param"]) == (400, None)
+
+
+async def test_null_in_an_optional_field_is_like_no_field(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
+    status, key = await alice_api.post(
+        "/api/keys", {"name": "x", "read_only": None, "agents": None, "expires_at": None}
+    )
+    assert (status, key.get("read_only"), key.get("agents")) == (201, False, []), key
+    status, key = await alice_api.call("PATCH", f"/api/keys/{key['id']}", {"name": None, "agents": None})
+    assert (status, key["name"]) == (200, "x")
+    fields = {"target": None, "category": None, "keywords": None, "metadata": None, "book": None, "pinned": None}
+    status, memory = await alice_api.post("/api/memories", {"content": "Likes tea.", **fields})
+    assert (status, memory["target"], memory["category"], memory["pinned"]) == (201, "user", "general", False)
+    model.script("Hello.")
+    _, session = await alice_api.post("/api/sessions", {"agent": agent.name, "title": None, "temporary": None})
+    turn = {"content": "Hi", "tools": None, "parameters": None, "render": None, "keep_attached": None}
+    assert (await alice_api.post(f"/api/sessions/{session['id']}/turns", turn))[0] == 200
+    status, answer = await alice_api.post("/api/memories", {"content": None})
+    assert (status, answer["error"]["param"]) == (400, "content")
 
 
 async def test_only_an_import_accepts_ndjson(alice: Owner, alice_api: Api) -> None:

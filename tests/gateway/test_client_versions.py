@@ -54,6 +54,46 @@ async def test_a_client_that_returns_to_another_version_continues_its_branch(
     assert (await shown_texts(session), session.turns) == (["one", "zwei", "drei"], 3)
 
 
+@pytest.mark.parametrize("message", ["one", "eins"], ids=["regenerated", "edited"])
+async def test_the_first_turn_of_a_chat_may_be_replaced(
+    alice_api: Api, agent: Agent, model: ScriptedModel, message: str
+) -> None:
+    chat = Chat(alice_api, model, headers={"x-openwebui-chat-id": "mine"})
+    await chat.say("one", "Answer to one.")
+    await chat.say("two", "Answer to two.")
+    first, chat.messages = list(chat.messages), []
+    await chat.say(message, "Antwort.")
+    await chat.say("zwei", "Noch eine.")
+    session = await in_thread(Session.objects.get)
+    assert (await shown_texts(session), session.turns) == ([message, "zwei"], 2)
+    chat.messages = first
+    await chat.say("three", "Answer to three.")
+    session = await in_thread(Session.objects.get)
+    assert (await shown_texts(session), session.turns) == (["one", "two", "three"], 3)
+
+
+async def test_the_only_turn_of_a_chat_may_be_edited(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
+    chat = Chat(alice_api, model, headers={"x-openwebui-chat-id": "mine"})
+    await chat.say("What is the capital of Sweeden?", CAPITAL[1])
+    chat.messages = []
+    await chat.say(edited := "What is the capital of Sweden?", CAPITAL[1])
+    await chat.say(*SEE)
+    session = await in_thread(Session.objects.get)
+    assert (await shown_texts(session), session.turns) == ([edited, SEE[0]], 2)
+
+
+async def test_a_program_with_an_id_of_its_own_may_send_only_its_new_message(
+    alice_api: Api, agent: Agent, model: ScriptedModel
+) -> None:
+    chat = Chat(alice_api, model, headers={"x-daybook-session": "mine"})
+    await chat.say("one", "Answer to one.")
+    await chat.say("two", "Answer to two.")
+    chat.messages = []
+    await chat.say("three", "Answer to three.")
+    session = await in_thread(Session.objects.get)
+    assert (await shown_texts(session), session.turns) == (["one", "two", "three"], 3)
+
+
 async def test_a_client_that_resends_less_than_it_sent_may_return_to_another_version(
     alice_api: Api, agent: Agent, model: ScriptedModel
 ) -> None:

@@ -7,12 +7,13 @@ import pytest
 from pytest_django.fixtures import Settings
 
 from gateway.models import Message
+from gateway.upstream import ModelRequest
 from memories.database.access import in_thread
 from memories.models import Owner
 from tests.conftest import Api
 from tests.factories import agent_make, memory_make
 from tests.gateway.client_tools import LOOKUP
-from tests.gateway.v1 import ask, stream
+from tests.gateway.v1 import PATH, ask, stream, streamed_and_not
 from tests.scripted_model import Says, ScriptedModel, calls
 
 pytestmark = [pytest.mark.any_database, pytest.mark.usefixtures("agent")]
@@ -149,6 +150,55 @@ async def test_tool_choice_is_dropped_if_there_are_no_tools(alice_api: Api, mode
     assert (await ask(alice_api, "Hi", tool_choice="required")).text == "Fine."
     body = model.calls[0].body(stream=False)
     assert body.keys().isdisjoint({"tools", "tool_choice"})
+
+
+def _choice(index: int, text: str, finish_reason: str | None = None, **more: Any) -> dict[str, Any]:
+    delta = {"content": text, **more}
+    return {"index": index, "delta": delta, "message": delta, "finish_reason": finish_reason}
+
+
+@streamed_and_not
+async def test_each_further_choice_is_sent_once_however_many_steps_follow(
+    alice_api: Api, model: ScriptedModel, monkeypatch: pytest.MonkeyPatch, streamed: bool
+) -> None:
+    invented = {"index": 0, "id": "up_0", "type": "function", "function": {"name": "invented", "arguments": "{}"}}
+    steps = [
+        [_choice(0, "", "tool_calls", tool_calls=[invented]), _choice(1, "B", "stop"), _choice(2, "C", "stop")],
+        [_choice(0, "A", "stop"), _choice(1, "B", "stop"), _choice(2, "C", "stop")],
+    ]
+
+    async def play(request: ModelRequest) -> AsyncGenerator[dict[str, Any]]:
+        for choice in steps.pop(0):
+            yield {"choices": [choice]}
+
+    async def complete(request: ModelRequest) -> dict[str, Any]:
+        return {"choices": steps.pop(0)}
+
+    monkeypatch.setattr(model, "stream", play)
+    monkeypatch.setattr(model, "complete", complete)
+    if streamed:
+        choices = [choice for chunk in await stream(alice_api, "Hi", n=2) for choice in chunk["choices"]]
+        texts = [(choice["index"], text) for choice in choices if (text := choice["delta"].get("content"))]
+        assert (steps, sorted(texts)) == ([], [(0, "A"), (1, "B")])
+    else:
+        answer = await ask(alice_api, "Hi", n=2)
+        texts = [(choice["index"], choice["message"]["content"]) for choice in answer.json["choices"]]
+        assert (steps, texts) == ([], [(0, "A"), (1, "B")])
+
+
+async def test_a_stream_of_further_choices_has_the_limit_of_an_answer(
+    alice_api: Api, model: ScriptedModel, monkeypatch: pytest.MonkeyPatch, settings: Settings
+) -> None:
+    settings.ANSWER_BYTES = 1_000
+
+    async def play(request: ModelRequest) -> AsyncGenerator[dict[str, Any]]:
+        for _ in range(100):
+            yield {"choices": [_choice(1, "B" * 200)]}
+
+    monkeypatch.setattr(model, "stream", play)
+    messages = [{"role": "user", "content": "Hi"}]
+    _, text = await alice_api.stream(PATH, {"model": "assistant", "messages": messages, "stream": True, "n": 2})
+    assert (text.count("B" * 200) < 50, '"code":"too_large"' in text) == (True, True)
 
 
 MESSAGE = {

@@ -146,6 +146,17 @@ async def test_a_message_that_was_not_answered_is_stored_once(alice_api: Api, ch
     assert await shown() == ["hi", "Hello.", "I live in Bergen.", "Hello?", "Are you there?", *STORED[3:]]
 
 
+@pytest.mark.parametrize("failures", [0, 1, 2])
+async def test_a_message_that_repeats_an_unanswered_one_is_stored(alice_api: Api, chat: Chat, failures: int) -> None:
+    await chat.say("hi", "Hello.")
+    for count in range(1, failures + 1):
+        chat.model.script(UpstreamError("no"))
+        assert (await ask(alice_api, *chat.messages, *[user("ok")] * count)).status == 502
+    chat.messages += [user("ok"), user("ok"), user("ok")]
+    await chat.say("And now?", "Rain.")
+    assert await shown() == ["hi", "Hello.", "ok", "ok", "ok", "And now?", "Rain."]
+
+
 @pytest.mark.parametrize("outcomes", [["Rain."], [UpstreamError("no"), "Rain."], ["", "Rain."]])
 async def test_a_repeated_request_stores_them_again_for_the_new_answer(
     alice_api: Api, chat: Chat, outcomes: list[Any]
@@ -232,6 +243,8 @@ async def test_a_clients_own_messages_are_not_stored(alice_api: Api, chat: Chat)
     await chat.say("hi", "Hello.")
     chat.messages += [
         user("<environment_context>\n  <cwd>/home</cwd>\n</environment_context>"),
+        user("[Request interrupted by user]"),
+        user("<documents><document>The sun shines.</document></documents>"),
         user("<system-reminder>It is Monday.</system-reminder>\nI live in Bergen."),
     ]
     await chat.say("What is the weather?", "Rain.")

@@ -1,6 +1,8 @@
 """/oauth/authorize: the page on which a person connects an app"""
 
+import re
 from collections.abc import Callable
+from html import unescape
 from typing import Any
 from urllib.parse import parse_qsl, quote, urlsplit
 
@@ -147,12 +149,21 @@ def test_an_unknown_app_or_redirect_is_never_redirected_to(
 def test_other_errors_are_returned_to_the_app(
     alice: Owner, app: App, changed: dict[str, str | None], error: str
 ) -> None:
-    for send in (client_of(alice).get, lambda address: client_of(alice).post(address, CONNECT)):
-        answer = send(app.address(**changed))
-        assert answer.headers["Location"].startswith(f"{CALLBACK}?")
-        parameters = callback_parameters(answer)
-        assert (parameters["error"], parameters["state"], parameters["iss"]) == (error, "s1", "http://testserver")
+    """By a link for a person who has not connected the app: anybody can register one, with any address."""
+    person = client_of(alice)
+    page = person.get(app.address(**changed))
+    assert (page.status_code, "Location" in page.headers) == (400, False)
+    assert "was not connected" in text(page)
+    link = re.search(r'<a href="([^"]*)"[^>]*>Return to claude.example</a>', text(page))
+    assert link
+    addresses = [unescape(link[1]), person.post(app.address(**changed), CONNECT).headers["Location"]]
     assert not ApiKey.objects.exists()
+    person.post(app.address(), CONNECT)
+    addresses.append(person.get(app.address(**changed)).headers["Location"])
+    for address in addresses:
+        assert address.startswith(f"{CALLBACK}?")
+        parameters = dict(parse_qsl(urlsplit(address).query))
+        assert (parameters["error"], parameters["state"], parameters["iss"]) == (error, "s1", "http://testserver")
 
 
 @pytest.mark.parametrize("resource", [None, "http://testserver/mcp/", "HTTP://TESTSERVER/mcp"])

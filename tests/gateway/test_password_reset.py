@@ -10,11 +10,12 @@ import pytest
 import time_machine
 from django.contrib.auth.models import User
 from django.core import mail
-from django.test import Client
+from django.test import Client, RequestFactory
 from django.utils import timezone
 from uuid_utils import compat
 
 from gateway.accounts import password_reset
+from gateway.accounts.mails import mail_origin
 from gateway.accounts.password_reset import MAX_PER_ACCOUNT, MAX_PER_ADDRESS, NewPassword, password_mail
 from memories import ids
 from memories.models import AuditEntry, Owner
@@ -197,6 +198,21 @@ def test_a_link_uses_a_trusted_origin_only(anna: Owner, settings: Any) -> None:
     settings.ALLOWED_HOSTS = ["*"]
     ask(HTTP_HOST="evil.example")
     assert jobs()[0][1] == "https://chat.example.org"
+
+
+@pytest.mark.parametrize(
+    ("host", "port", "origin"),
+    [
+        ("127.0.0.1:6666", "8000", "http://127.0.0.1:8000"),
+        ("LOCALHOST:6666", "80", "http://localhost"),
+        ("[::1]:6666", "8000", "http://[::1]:8000"),
+        ("chat.example.org:8080", "8000", "http://chat.example.org:8080"),  # a container's port
+    ],
+)
+def test_a_link_to_this_computer_has_the_port_of_this_daybook(settings: Any, host: str, port: str, origin: str) -> None:
+    """Other ports may be those of other people's programs."""
+    settings.TRUSTED_ORIGINS, settings.ALLOWED_HOSTS = [], ["localhost", "127.0.0.1", "[::1]", "chat.example.org"]
+    assert mail_origin(RequestFactory().get("/", HTTP_HOST=host, SERVER_PORT=port)) == origin
 
 
 @pytest.mark.parametrize("own", ["https://chat.example.org", "http://chat.example.org"])

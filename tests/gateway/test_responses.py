@@ -347,18 +347,6 @@ async def test_item_references_are_resolved(sdk: openai.AsyncOpenAI, model: Scri
         await create(sdk, [{"type": "item_reference", "id": "msg_1"}])
 
 
-async def test_a_reference_to_text_after_a_call_is_resolved(sdk: openai.AsyncOpenAI, model: ScriptedModel) -> None:
-    model.script(Says(pieces=("One moment. ", "It takes a while."), calls=(("lookup", "{}"),)), "Found it.")
-    first = await create(sdk, "Look it up", tools=[LOOKUP])
-    message, call = [item.id for item in first.output]
-    sent = [message, call, message.removesuffix("_0") + "_1"]  # as in a stream of text, a call, and more text
-    conversation: Any = [{"role": "user", "content": "Look it up"}]
-    conversation += [{"type": "item_reference", "id": id} for id in sent] + outputs(first, "A")
-    await create(sdk, conversation, tools=[LOOKUP])
-    _, asked, answered, result = model.calls[1].messages
-    assert (asked["role"], answered["content"], result["role"]) == ("user", "One moment. It takes a while.", "tool")
-
-
 @pytest.mark.any_database
 async def test_a_command_is_answered_and_can_be_continued(sdk: openai.AsyncOpenAI, model: ScriptedModel) -> None:
     model.script("One.", "Two.")

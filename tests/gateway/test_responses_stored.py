@@ -9,6 +9,7 @@ from pytest_django.fixtures import Settings
 from memories.errors import RateLimited
 from tests.conftest import Api
 from tests.gateway.attachments import LARGE, picture
+from tests.gateway.played import Plays, piece, plays
 from tests.scripted_model import Says, ScriptedModel, calls
 
 pytestmark = [pytest.mark.any_database, pytest.mark.usefixtures("agent")]
@@ -16,6 +17,7 @@ pytestmark = [pytest.mark.any_database, pytest.mark.usefixtures("agent")]
 LONG = "mcp__calendar__" + "find_" * 16
 LOOKUP = {"type": "function", "name": "lookup", "parameters": {"type": "object"}}
 TOOLS = [{"type": "namespace", "name": "mcp__files", "tools": [LOOKUP]}, {**LOOKUP, "name": LONG}]
+__all__ = ["plays"]  # a fixture
 
 
 async def create(api: Api, **body: Any) -> dict[str, Any]:
@@ -86,6 +88,34 @@ async def test_a_stored_response_has_its_items_in_the_order_of_the_steps(alice_a
     assert [item["type"] for item in response["output"]] == ["reasoning", "message", "reasoning", "function_call"]
     stored = await retrieve(alice_api, response)
     assert [item["id"] for item in stored["output"]] == [item["id"] for item in response["output"]]
+
+
+async def test_text_between_calls_is_stored_where_it_was_streamed(alice_api: Api, plays: Plays) -> None:
+    requests = plays(["First A.", piece(0, "{}", "lookup"), "Then B.", piece(1, "{}", "lookup"), "So."], ["Done."])
+    body = {"model": "assistant", "input": "Look it up", "tools": [LOOKUP], "stream": True}
+    status, text = await alice_api.stream("/v1/responses", body)
+    response = json.loads(text.strip().rpartition("data: ")[2])["response"]
+    assert status == 200
+    assert [item["type"] for item in response["output"]] == ["message", "function_call"] * 2 + ["message"]
+    assert (await retrieve(alice_api, response))["output"] == response["output"]
+
+    results = [
+        {"type": "function_call_output", "call_id": item["call_id"], "output": "42"}
+        for item in response["output"]
+        if item["type"] == "function_call"
+    ]
+    references = [{"type": "item_reference", "id": item["id"]} for item in response["output"]]
+    last = await create(alice_api, input=[{"role": "user", "content": "Look it up"}, *references, *results])
+    assert (await retrieve(alice_api, last))["output"][0]["content"][0]["text"] == "Done."
+    sent = requests[1].body(stream=False)["messages"]
+    assert [message["content"] for message in sent[-3:]] == ["First A.Then B.So.", "42", "42"]
+    _, items = await alice_api.get(f"/v1/responses/{last['id']}/input_items?order=asc")
+    written = [item for item in items["data"] if item["type"] == "function_call" or item.get("role") == "assistant"]
+    assert [_content(item) for item in written] == [_content(item) for item in response["output"]]
+
+
+def _content(item: dict[str, Any]) -> Any:
+    return item.get("call_id") or item["content"][0]["text"]
 
 
 async def test_a_failed_response_contains_the_text_before_the_failure(alice_api: Api, model: ScriptedModel) -> None:

@@ -47,9 +47,9 @@ async def test_the_name_of_a_book_may_contain_slashes(alice_api: Api) -> None:
 
 async def test_a_stale_edit_is_refused(alice_api: Api) -> None:
     await alice_api.call("PUT", f"{URL}/MEMORY.md", {"content": "One"})
-    status, _ = await alice_api.call("PUT", f"{URL}/MEMORY.md", {"content": "Two"}, if_match='"1"')
+    status, _ = await alice_api.call("PUT", f"{URL}/MEMORY.md", {"content": "Two"}, if_match='"3", "1"')
     assert status == 200
-    status, body = await alice_api.call("PUT", f"{URL}/MEMORY.md", {"content": "Three"}, if_match='"1"')
+    status, body = await alice_api.call("PUT", f"{URL}/MEMORY.md", {"content": "Three"}, if_match='"1", "3"')
     assert (status, body["error"]["code"]) == (409, "conflict")
     assert (await alice_api.get(f"{URL}/MEMORY.md"))[1]["content"] == "Two"
 

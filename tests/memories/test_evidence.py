@@ -115,6 +115,8 @@ def own_text(text: str) -> str:
         (f"これは本当ですか？\n\n{PAGE}", "これは本当ですか？"),
         (f"{PAGE}\n\nIs that true?", "Is that true?"),
         ("[File notes.txt]\nThe owner likes gold.", ""),
+        ("[Request interrupted by user]\nI take the bus.", "I take the bus."),
+        ("I take the train.\n[Request interrupted by user for tool use]\nOr a bus.", "I take the train.\n\nOr a bus."),
         ("I spoke to you previously about a number of things.\nI asked you to pay in gold.", ""),
         (
             "Another language model started to solve this problem and produced a summary. I like gold.",

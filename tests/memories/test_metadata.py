@@ -85,6 +85,18 @@ async def test_metadata_is_in_every_response_with_the_memory(alice_api: Api) -> 
     assert plain["metadata"] == {}
 
 
+@pytest.mark.parametrize("method", ["PATCH", "DELETE"])
+async def test_if_match_may_name_several_etags(alice_api: Api, method: str) -> None:
+    _, memory = await alice_api.post("/api/memories", {"content": "Likes tea."})
+    path, body = f"/api/memories/{memory['id']}", {"pinned": True} if method == "PATCH" else None
+    for tags, status in (
+        ('"7", "8"', 409),
+        ('"7" , nothing', 400),
+        ('"7",, W/"1"', 204 if method == "DELETE" else 200),
+    ):
+        assert (await alice_api.raw(method, path, body, if_match=tags)).status_code == status, tags
+
+
 async def test_a_patch_replaces_metadata_completely_and_changes_the_etag(alice_api: Api) -> None:
     added = await alice_api.raw("POST", "/api/memories", {"content": "Likes tea.", "metadata": SOURCE})
     path, first = f"/api/memories/{added.json()['id']}", added.headers["ETag"]
