@@ -134,7 +134,7 @@ def refuse_blocked(verdict: ScanVerdict) -> None:
     if verdict.rule:
         count_refusal(verdict.rule, verdict.kind)
         raise BlockedByScan(
-            f"Not saved. Rule `{verdict.rule}` found something that {verdict.reason}. Change the text and save again.",
+            f"Not saved. Rule {verdict.rule} found something that {verdict.reason}. Change the text and save again.",
             rule=verdict.rule,
             kind=verdict.kind,
         )

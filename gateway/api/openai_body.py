@@ -153,8 +153,8 @@ def _with_result_ids(messages: Iterable[ChatMessage]) -> Iterator[ChatMessage]:
 
 def _with_files_joined(messages: Iterable[ChatMessage]) -> list[ChatMessage]:
     """Join user messages without text, such as pictures, to the user message directly before them, or if there is none
-    to the one directly after them; join mere reminders (AgentScope, Cline) to the one before them. Some clients send
-    each part of a message as a message, but the turn's message is the one with the person's words."""
+    to the one directly after them; join mere reminders (AgentScope, Cline) and rules (Genkit) to the one before them.
+    Some clients send each part of a message as a message, but the turn's message is the one with the person's words."""
     joined: list[ChatMessage] = []
     parts: list[Any] = []  # the content of the last message, once something was joined to it
     textless = False  # whether the last message is one without text
