@@ -76,7 +76,6 @@ async def turn_create(request: ApiRequest, session_id: str, body: TurnIn) -> Any
         raise NotFound("There is no such turn in this session to replace.")
     async with allowed(request.auth) as allowance, AttachmentStore(request.auth.owner_id) as attachments:
         opening = partial(
-            open_run,
             open_native,
             request.auth,
             session_id=parse_uuid(session_id),
@@ -87,11 +86,11 @@ async def turn_create(request: ApiRequest, session_id: str, body: TurnIn) -> Any
             request_id=request_id.get(),
         )
         try:
-            context = await opening()
+            context = await open_run(opening)
         except OtherBranchShown as refused:  # another device chose it
             run = refused.run
             await in_slices_to_the_end(branch_choose(request.auth, run.session_id, run.pk, only_to=True))
-            context = await opening()
+            context = await open_run(opening)
     return await _answer(request, context, options, allowance, stream=bool(body.stream), render=body.render)
 
 
