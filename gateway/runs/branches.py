@@ -233,6 +233,12 @@ def path_to(run: Run) -> Collection[UUID]:
     return path_in(read_tree(Run.objects.filter(owner_id=run.owner_id, session_id=run.session_id)), run.pk)
 
 
+def shown_ancestor(session: Session, run_id: UUID) -> UUID | None:
+    """Return the last run on the path to a run that is shown, or None. One query."""
+    tree = read_tree(Run.objects.filter(owner_id=session.owner_id, session_id=session.pk))
+    return next((pk for pk in reversed(path_in(tree, run_id)) if not tree[pk].superseded), None)
+
+
 def versions_of(session: Session, runs: Collection[Run]) -> dict[UUID, list[UUID]]:
     """Return the versions of each run that has several, oldest first, including itself. Failed runs that nothing
     follows are left out, since they have nothing to show. One query."""
