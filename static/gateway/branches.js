@@ -52,10 +52,11 @@ export function replaceFrom(section, nodes) {
 const turnsIn = (place) => [...place.querySelectorAll(".turn:not([data-refused])")];
 const versionOf = (section) => section.querySelector(".versions__place")?.textContent;
 
-// Whether nothing is new in the server's rendering of a turn. One that is not completed has buttons only while it is the last.
+// Whether nothing is new in the server's rendering of a turn. One that failed or was stopped has buttons while it is the last.
 function isSame(shown, rendered) {
-  const isCompleted = shown.dataset.state === "completed" && rendered.dataset.state === "completed";
-  return isCompleted && shown.dataset.turn === rendered.dataset.turn && versionOf(shown) === versionOf(rendered);
+  const [before, now] = [shown.dataset, rendered.dataset];
+  const isOver = now.state === "completed" || (now.state !== "running" && now.last === before.last);
+  return isOver && before.turn === now.turn && before.state === now.state && before.seq === now.seq && versionOf(shown) === versionOf(rendered);
 }
 
 // Removes from a fragment the turns at its beginning that the page shows as they are. Returns the section of the page from

@@ -96,11 +96,12 @@ export class Conversation extends EventTarget {
     this.#run(section, followTurn(this.session, section.dataset.turn)).catch((error) => this.#refuse(section, "", null, error));
   }
 
-  // The server says which turn is the newest. A hidden page catches up when it is shown.
+  // The server says which turn is the newest. A hidden page catches up when it is shown, and an answer in progress says
+  // itself when it is over.
   async hear(turn) {
     const shown = this.lastTurn?.dataset;
-    if (document.hidden || (shown?.turn === turn?.id && shown?.state === turn?.state)) return false;
-    return this.catchUp();
+    const isShown = shown?.turn === turn?.id && (shown?.state === turn?.state || (this.answering && this.current.turn === turn?.id));
+    return document.hidden || isShown ? false : this.catchUp();
   }
 
   // Shows what another device or client has changed in this session. Resolves to whether anything is new.
