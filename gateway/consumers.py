@@ -20,12 +20,12 @@ from django.db import Error as DatabaseError
 from gateway.authentication import caller_of_key, end_user, given_key, is_same_caller
 from gateway.keys import key_hash
 from gateway.metrics import open_websockets
-from gateway.services import session_get
-from gateway.sessions.changes import session_changes
+from gateway.models import Session
+from gateway.sessions.changes import session_changes, session_deleted
 from gateway.sockets import login_group, login_valid
 from memories.caller import UNLIMITED, KeyLimits
 from memories.database.access import in_read_thread, in_thread
-from memories.errors import DomainError, NotFound
+from memories.errors import DomainError
 from memories.ids import parse_uuid
 from memories.limits import SOCKETS
 from memories.messaging.outbox import PAGE, current_number, notifications_after, owner_group
@@ -82,12 +82,15 @@ class NotificationConsumer(AsyncJsonWebsocketConsumer):
         self.sent = await in_read_thread(current_number, admission.owner_id)
         if (after := parse_number(given.get("after", [""])[0])) is not None:
             self.sent = min(after, self.sent)  # a larger number would hold back later rows
-        session_id = await in_read_thread(_visible, admission, given.get("session", [""])[0])
+        session_id = parse_uuid(given.get("session", [""])[0])
+        is_known = await in_read_thread(_is_visible, admission, session_id) if session_id else False
         await self.accept()
         open_websockets.inc()
         self._tasks = [asyncio.create_task(self._poll())]
-        if session_id:
+        if session_id and is_known:
             self._tasks.append(asyncio.create_task(self._send_changes(admission.owner_id, session_id)))
+        elif session_id:
+            await self.send_json(session_deleted(session_id))
         await self._send_rows(admission)
 
     async def close(self, code: int | bool | None = None, reason: str | None = None) -> None:
@@ -178,10 +181,7 @@ class NotificationConsumer(AsyncJsonWebsocketConsumer):
         return _Admission(owner_id, UNLIMITED, valid, (owner_group(owner_id), login_group(login)))
 
 
-def _visible(admission: _Admission, session: str) -> UUID | None:
-    """Return the id of a session that the caller may see; None for any other text."""
-    session_id = parse_uuid(session)
-    try:
-        return session_get(admission.owner_id, session_id, limits=admission.limits).pk
-    except NotFound:
-        return None
+def _is_visible(admission: _Admission, session_id: UUID) -> bool:
+    """Return True if the caller may see a session, or could until it was deleted."""
+    rows = Session.with_deleted.filter(owner_id=admission.owner_id, pk=session_id)
+    return admission.limits.filter(rows, agent="agent__name").exists()

@@ -65,6 +65,11 @@ async def session_changes(owner_id: UUID, session_id: UUID) -> AsyncGenerator[di
             _task.cancel()
 
 
+def session_deleted(session_id: UUID) -> dict[str, Any]:
+    """Return what is told of a session that was deleted, or is unknown to the caller."""
+    return {"kind": "session.deleted", "session_id": str(session_id)}
+
+
 async def _read_again_and_again() -> None:
     working_for.set(None)  # not for the owner of the socket that came first
     is_failing = False
@@ -94,7 +99,7 @@ def _changed(before: Mapping[_Key, _Row | None]) -> dict[_Key, tuple[_Row | None
     rows.update(((row[0], row[1]), row[2:]) for row in _columns(before, *_COLUMNS))
     changed = {key: row for key, row in rows.items() if row != before[key] and (row is None or row[-1] is None)}
     news = _news(key for key, row in changed.items() if row is not None)
-    return {key: (row, news.get(key) or _deleted(key)) for key, row in changed.items()}
+    return {key: (row, news.get(key) or session_deleted(key[1])) for key, row in changed.items()}
 
 
 def _news(keys: Iterable[_Key]) -> dict[_Key, dict[str, Any]]:
@@ -111,10 +116,6 @@ def _news(keys: Iterable[_Key]) -> dict[_Key, dict[str, Any]]:
         }
         for owner, pk, title, state, turn_id, turn_state in found
     }
-
-
-def _deleted(key: _Key) -> dict[str, Any]:
-    return {"kind": "session.deleted", "session_id": str(key[1])}
 
 
 def _columns(keys: Iterable[_Key], *names: str, **more: Any) -> Iterable[_Row]:

@@ -334,7 +334,7 @@ export class Conversation extends EventTarget {
       this.#takeBack(section, true);
       if (this.behind) this.catchUp();
     });
-    if (error.code === "conflict") this.catchUp(); // probably with another device
+    if (["conflict", "not_found"].includes(error.code)) this.catchUp(); // with another device, or it deleted that version
   }
 
   // Takes back messages that were refused, before another one is sent.

@@ -92,6 +92,20 @@ def test_a_page_shows_the_turn_of_another_device_while_it_is_answered(
     assert sent(puppet) == ["one", "two", "three", "a draft"]
 
 
+def test_a_page_loads_nothing_again_after_its_own_turns(chat: Page, phone: Page, puppet: PuppetModel) -> None:
+    loaded: list[str] = []
+    chat.on("request", lambda request: loaded.append(request.url))
+    puppet.answer("Answer to three.")
+    ask(chat, "three")
+    puppet.answer("Another answer to three.")
+    chat.get_by_role("button", name="Answer again").last.click()
+    expect(phone.get_by_text("Another answer to three.")).to_be_visible()
+    puppet.answer("Answer to four.")
+    ask(chat, "four")
+    expect(phone.get_by_text("Answer to four.")).to_be_visible()
+    assert [url for url in loaded if "/fragments/turns/" in url] == []
+
+
 def test_an_answer_is_stopped_by_the_page_of_another_device(chat: Page, phone: Page, puppet: PuppetModel) -> None:
     send(phone, "three")
     puppet.say("Well, ")

@@ -24,7 +24,7 @@ from gateway.metrics import open_websockets
 from gateway.models import ApiKey, Session
 from gateway.routing import websocket_application
 from gateway.sessions import changes
-from gateway.sessions.keeping import session_change
+from gateway.sessions.keeping import session_change, session_discard, session_restore
 from gateway.sockets import recheck_logins
 from memories.database.access import in_thread
 from memories.messaging.datagrams import DatagramChannelLayer
@@ -33,6 +33,7 @@ from memories.models import Notification, Owner
 from memories.services import owner_for_end_user
 from tests.factories import agent_make, key_make, memory_make
 from tests.pages import client_of
+from tests.unsliced import session_delete
 from tests.waiting import eventually_async
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -383,12 +384,26 @@ async def test_a_page_learns_of_changes_of_its_session_beside_notifications(
     assert not changes._watched
 
 
-@pytest.mark.parametrize("wrong", ["", "x", "00000000-0000-0000-0000-000000000000"])
-async def test_an_unknown_session_is_not_watched(alice: Owner, alice_login: Client, wrong: str) -> None:
+@pytest.mark.parametrize("wrong", ["", "x"])
+async def test_what_is_no_id_of_a_session_is_ignored(alice: Owner, alice_login: Client, wrong: str) -> None:
     async with opened(cookie(alice_login), ORIGIN, session=wrong) as browser:
         await notify_owner(alice, "one")
         assert await texts(browser, 1) == ["one"]
         assert not changes._watched
+
+
+async def test_a_page_that_reconnects_learns_that_its_session_was_deleted(
+    alice: Owner, alice_login: Client, session: Session
+) -> None:
+    deleted = {"kind": "session.deleted", "session_id": str(session.pk)}
+    await in_thread(session_discard, session)
+    async with opened(cookie(alice_login), ORIGIN, session=session.pk) as browser:
+        assert await browser.receive_json_from(timeout=10) == deleted
+        await in_thread(session_restore, alice.pk, session.pk)
+        assert (await browser.receive_json_from(timeout=10))["kind"] == "session.changed"
+    await in_thread(session_delete, session)
+    async with opened(cookie(alice_login), ORIGIN, session=session.pk) as browser:
+        assert await browser.receive_json_from(timeout=10) == deleted
 
 
 async def test_nobody_else_learns_of_changes_of_a_session(alice: Owner, charlie: Owner, session: Session) -> None:
@@ -399,6 +414,8 @@ async def test_nobody_else_learns_of_changes_of_a_session(alice: Owner, charlie:
         opened(cookie(theirs), ORIGIN, session=session.pk) as other,
         opened(bearer(limited), session=session.pk) as program,
     ):
+        for stranger in (other, program):  # as for a session that does not exist
+            assert (await stranger.receive_json_from(timeout=10))["kind"] == "session.deleted"
         assert not changes._watched
         await in_thread(lambda: session_change(session, title="Cats"))
         assert await other.receive_nothing()
