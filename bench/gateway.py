@@ -1,9 +1,10 @@
 """Measure what Daybook adds to a direct call of the same upstream, compared with the LiteLLM proxy.
 
 The same scripted upstream is called directly, through Daybook (`manage.py up`, one web process, a new stored
-conversation with injected memory per request), and with `--against litellm` through the LiteLLM proxy. All servers run
-at once and are measured in turn, round by round, so that drift of the machine affects all alike. Each figure is the
-median over the rounds; "added" is the median of the rounds' differences to direct.
+conversation with injected memory per request), and with `--against` through the LiteLLM proxy, or through TensorZero,
+a compiled gateway that stores nothing here. All servers run at once and are measured in turn, round by round, so that
+drift of the machine affects all alike. Each figure is the median over the rounds; "added" is the median of the rounds'
+differences to direct.
 """
 
 import argparse
@@ -20,8 +21,8 @@ from time import monotonic
 from typing import Any
 
 from daybook_server import INJECTING_MODEL, Daybook, daybook_start
+from litellm_proxy import LITELLM, litellm_start
 from litellm_proxy import MODEL as LITELLM_MODEL
-from litellm_proxy import VERSION, litellm_install, litellm_start, litellm_version
 from processes import (
     BENCH,
     BenchError,
@@ -32,6 +33,8 @@ from processes import (
     stop_on_signals,
     upstream_start,
 )
+from tensorzero_gateway import MODEL as TENSORZERO_MODEL
+from tensorzero_gateway import TENSORZERO, tensorzero_start
 
 # With more cores busy than this, figures are comparable within the run only.
 NOISY_CORES, SAMPLE_SECONDS = 0.25, 0.5
@@ -40,6 +43,7 @@ SETTLE_SECONDS = 0.15
 WARMUP_SECONDS = 1.0
 LOAD_BACKSTOP_SECONDS = 60.0  # the load client normally bounds itself
 LITELLM_KEY = "sk-bench-only"
+OTHERS = {"litellm": LITELLM, "tensorzero": TENSORZERO}
 
 Cell = tuple[str, bool, int]  # variant, stream, clients
 LoadReport = dict[str, Any]  # the JSON of a load.Report
@@ -190,17 +194,17 @@ def format_table(results: Results) -> str:
 
 
 def verdicts(results: Results) -> list[str]:
-    """Compare Daybook with LiteLLM, one line per number of clients with figures for both."""
+    """Compare Daybook with the others, one line for each and each number of clients with figures for both."""
     lines = []
-    for cell, ours in results.get("daybook", {}).items():
-        theirs = results.get("litellm", {}).get(cell, {})
+    for other, (cell, ours) in product(OTHERS, results.get("daybook", {}).items()):
+        theirs = results.get(other, {}).get(cell, {})
         if not all(values.get(key) for values in (ours, theirs) for key in ("added_p50_ms", "rps")):
             continue
         share = ours["added_p50_ms"] / theirs["added_p50_ms"]
         times = ours["rps"] / theirs["rps"]
         met = "cheaper and faster" if share < 1 < times else "NOT cheaper and faster"
         lines.append(
-            f"{cell[1:]:>2} clients: Daybook is {met}: it adds {share:.2f} of what LiteLLM adds, "
+            f"{cell[1:]:>2} clients: Daybook is {met}: it adds {share:.2f} of what {OTHERS[other].name} adds, "
             f"and answers {times:.2f} times as many requests per second"
         )
     return lines
@@ -216,9 +220,12 @@ def variants_start(
         daybook = daybook_start(stack, upstream, server=args.server)
         for name, agent in [("daybook", "assistant"), ("daybook_plain", "plain")][: 1 + args.plain]:
             variants.append(Variant(name=name, url=daybook.server.url, key=daybook.key, model=agent))
-    if args.against == "litellm":
+    if "litellm" in args.against:
         proxy = litellm_start(stack, upstream, key=LITELLM_KEY)
         variants.append(Variant(name="litellm", url=proxy.url, key=LITELLM_KEY, model=LITELLM_MODEL))
+    if "tensorzero" in args.against:
+        other = tensorzero_start(stack, upstream)
+        variants.append(Variant(name="tensorzero", url=other.url, key="x", model=TENSORZERO_MODEL))
     return variants, daybook
 
 
@@ -252,8 +259,7 @@ def run_benchmark(args: argparse.Namespace) -> int:
         print(line)
     setup: dict[str, Any] = {"rounds": len(others), "seconds": args.seconds, "chunks": args.chunks}
     setup |= {"busy_cores_before_rounds": others, "problems": problems}
-    if args.against == "litellm":
-        setup["litellm_version"] = litellm_version()
+    setup |= {f"{name}_version": OTHERS[name].version() for name in args.against}
     print(json.dumps(results | {"setup": setup}))
     return 1 if problems else 0
 
@@ -261,8 +267,8 @@ def run_benchmark(args: argparse.Namespace) -> int:
 def arguments() -> argparse.Namespace:
     summary = (__doc__ or "").partition("\n")[0]
     parser = argparse.ArgumentParser(description=summary)
-    parser.add_argument("--against", choices=["litellm"], help="measure this proxy in the same run")
-    parser.add_argument("--install-litellm", action="store_true", help=f"install LiteLLM {VERSION} and exit")
+    parser.add_argument("--against", nargs="+", choices=OTHERS, default=[], help="also measure these, in the same run")
+    parser.add_argument("--install", choices=OTHERS, help="only install this gateway")
     parser.add_argument("--quick", action="store_true", help="one round of one second per cell")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=2.0, help="per cell and round")
@@ -282,8 +288,8 @@ def main() -> int:
     stop_on_signals()
     args = arguments()
     try:
-        if args.install_litellm:
-            print(f"LiteLLM {litellm_install()} is installed for benchmarks")
+        if args.install:
+            print(f"{OTHERS[args.install].name} {OTHERS[args.install].install()} is installed for benchmarks")
             return 0
         return run_benchmark(args)
     except BenchError as exc:

@@ -127,6 +127,15 @@ class Environment(AccountEnvironment):
     webhooks_private: bool = Field(False, description="Webhooks and alerts may use private addresses.")
     notification_days: int = Field(14, ge=1, le=3650, description="Days that notifications are kept.")
     undo_days: int = Field(30, ge=1, le=3650, description="Days that deleted memories can be restored.")
+    session_days: int = Field(
+        0, ge=0, le=36500, description="Days without activity after which a session is deleted; 0 = never."
+    )
+    run_detail_days: int = Field(
+        0, ge=0, le=36500, description="Days that a run's reasoning and given memories are kept; 0 = as long as it."
+    )
+    revision_days: int = Field(
+        0, ge=0, le=36500, description="Days that earlier versions of memories and documents are kept; 0 = forever."
+    )
     max_entry: int = Field(4_000, ge=100, le=32_000, description="Largest memory in characters.")
     books_per_owner: int = Field(100, ge=1, le=10_000, description="Maximum books per owner, besides those of agents.")
     revoked_key_days: int = Field(90, ge=1, le=36500, description="Days that revoked API keys stay listed.")
@@ -153,6 +162,15 @@ class Environment(AccountEnvironment):
     @classmethod
     def _path(cls, value: Path | None) -> Path | None:
         return value and expanded(value)
+
+    @field_validator("session_days", "revision_days")
+    @classmethod
+    def _not_sooner(cls, value: int, info: ValidationInfo) -> int:
+        """Refuse to delete what a person can still decide about or undo."""
+        other = {"session_days": "approval_days", "revision_days": "undo_days"}[str(info.field_name)]
+        if 0 < value < info.data.get(other, 0):
+            raise ValueError(f"allowed are 0 and at least the {info.data[other]} days of DAYBOOK_{other.upper()}")
+        return value
 
     @field_validator("openai_base_url")
     @classmethod

@@ -1,6 +1,6 @@
 """The gateway's sweeps in the worker: runs and branches of dead processes, runs that wait for client tools, usage
-counters, memories without search words or vectors, records of failed jobs, deleted and temporary sessions, the index of
-messages, and accounts."""
+counters, memories without search words or vectors, records of failed jobs, deleted, temporary and old sessions, the
+index of messages, and accounts."""
 
 from collections import Counter
 from datetime import datetime, timedelta
@@ -21,6 +21,7 @@ from gateway.models import ApiKey, Run
 from gateway.oauth.registration import registrations_sweep
 from gateway.runs.branches import branches_sweep
 from gateway.runs.ending import complete_waiting, stop_lapsed
+from gateway.sessions.ageing import run_details_expire, sessions_expire
 from gateway.sessions.keeping import sessions_purge
 from gateway.sessions.message_index import erased_purge, history_sweep
 from gateway.upstream.cache import learned_purge
@@ -44,9 +45,12 @@ def runs_sweep() -> None:
 
 
 def sessions_sweep() -> None:
-    """Delete sessions that can no longer be restored, and temporary ones unused for a day, and keep the index of
-    messages up to date. Idempotent."""
-    sessions_purge(timezone.now())
+    """Delete sessions that can no longer be restored, temporary ones unused for a day, and what the operator does not
+    keep for longer, and keep the index of messages up to date. Idempotent."""
+    now = timezone.now()
+    sessions_expire(now)
+    run_details_expire(now)
+    sessions_purge(now)
     history_sweep()
     erased_purge()
 

@@ -1,5 +1,5 @@
-"""The worker's sweeps of memories: expiry, the purge of old tombstones, notifications and counters, the renewal of scan
-verdicts after a change of the rules, and the truncation of SQLite's write-ahead log (WAL).
+"""The worker's sweeps of memories: expiry, the purge of old tombstones, revisions, notifications and counters, the
+renewal of scan verdicts after a change of the rules, and the truncation of SQLite's write-ahead log (WAL).
 
 Verdicts are renewed for a few hundred texts per sweep. Until then a text keeps its old verdict; a text without one is
 scanned before it is used (memories.recall.book_views). If a verdict changes, the book's generation is raised, so that
@@ -16,6 +16,7 @@ from django.utils import timezone
 
 import scanning
 from memories.database.access import truncate_wal
+from memories.database.ageing import AgeScan
 from memories.entry_rules import scanned_words
 from memories.models import (
     Artifact,
@@ -30,14 +31,23 @@ from memories.models import (
     WriteOrigin,
 )
 from memories.selectors import undeleted
-from memories.services import Source, book_writing, scan_days_purge, tombstones_purge, verdicts_store
+from memories.services import (
+    Source,
+    book_writing,
+    revisions_purge,
+    scan_days_purge,
+    tombstones_purge,
+    verdicts_store,
+)
 from memories.services.erasing import deleting
 from memories.verdicts import ScanVerdict, verdict_of, verdict_of_document
 
 _BATCH = 200
 SCAN_SECONDS = 1.0  # approximate limit of the time that one sweep scans
+REVISION_SECONDS = 1.0  # approximate limit of the time that one sweep looks for old revisions of one kind
 WAL_SWEEP_SECONDS = 60.0
 _wal_sweep_due = 0.0
+_revision_scans = (AgeScan(), AgeScan())
 _ROWS = 50
 _SCANNERS: dict[type[Model], Callable[[Any], ScanVerdict]] = {
     Memory: lambda row: verdict_of(*scanned_words(row)),
@@ -51,6 +61,9 @@ def memories_sweep() -> None:
     expired_delete()
     deleting(Notification.objects.filter(created_at__lt=now - timedelta(days=settings.NOTIFICATION_DAYS)))(_BATCH)
     tombstones_purge(now - timedelta(days=settings.UNDO_DAYS), _BATCH)
+    if settings.REVISION_DAYS:
+        before = now - timedelta(days=settings.REVISION_DAYS)
+        revisions_purge(before, scans=_revision_scans, seconds=REVISION_SECONDS)
     ClearCode.objects.filter(expires_at__lt=now).delete()
     Invalidation.objects.filter(created_at__lt=now - timedelta(days=1)).delete()
     scan_days_purge(now)

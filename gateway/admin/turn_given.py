@@ -4,14 +4,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
+from django.conf import settings
 from django.db.models import OuterRef, Subquery
 from django.urls import reverse
+from django.utils import timezone
 
 from gateway.admin.visibility import Visibility
 from gateway.agents.configuration import consolidation_settings_of
 from gateway.agents.rows import agent_settings
 from gateway.chat.labels import why_given
 from gateway.models import Run
+from gateway.sessions.ageing import details_have_expired
 from memories.artifacts.paths import SUMMARY_PATH
 from memories.ids import parse_uuid
 from memories.models import ArtifactRevision, Memory, Revision
@@ -152,8 +155,8 @@ def _lines(run: Run) -> Iterator[str]:
     trace = recall_trace(run)
     if run.temporary:
         yield "A temporary turn: no memory was read and none is kept."
-    elif not trace and not run.recalled:
-        yield "No memory was given."
+    elif not run.recalled and (line := _no_items(run)):
+        yield line
     if isinstance(snapshot := trace.get("snapshot"), dict) and "generation" in snapshot:
         count = memories(snapshot["frozen"])
         yield f"The snapshot was from generation {snapshot['generation']} of the book, with {count}."
@@ -169,6 +172,15 @@ def _lines(run: Run) -> Iterator[str]:
             yield _keywords(part)
         elif part.get("state") == "ok":
             yield f"{part_name} found {part.get('found', 0)} in {part.get('ms', 0)} ms."
+
+
+def _no_items(run: Run) -> str:
+    """Return why a run has no list of memories; "" if its trace says so."""
+    if not recall_trace(run):
+        return "No memory was given."
+    if details_have_expired(run, timezone.now()):
+        return f"Which memories it was given was deleted after {counted(settings.RUN_DETAIL_DAYS, 'day')}."
+    return ""
 
 
 def _keywords(part: Mapping[str, Any]) -> str:

@@ -8,6 +8,7 @@ from django.utils import timezone
 
 from gateway.attachments.references import PartsDecoder, PartsEncoder
 from gateway.models.sessions import Session
+from gateway.recalled import RecalledDecoder, RecalledEncoder
 from gateway.tool_calls import valid_calls
 from memories.ids import uuid7
 from memories.models import Owner
@@ -49,7 +50,7 @@ class Run(models.Model):
     text = models.TextField(blank=True, help_text="The answer so far; saved repeatedly while it is streamed.")
     reasoning = models.TextField(blank=True, help_text="The model's reasoning, cut to a maximum length.")
     usage = models.JSONField(default=dict)
-    recalled = models.JSONField(default=list)
+    recalled = models.JSONField(default=list, encoder=RecalledEncoder, decoder=RecalledDecoder)
     usage_counted = models.BooleanField(
         default=False, help_text="Its recalled memories were added to the usage counters."
     )

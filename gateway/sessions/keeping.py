@@ -29,7 +29,7 @@ TEMPORARY = timedelta(days=1)
 """How long a temporary session is kept after its last activity."""
 PURGE_SECONDS = 5.0
 """How long one sweep deletes rows before other sweeps run."""
-_FOR_GOOD = datetime(1970, 1, 1, tzinfo=UTC)
+FOR_GOOD = datetime(1970, 1, 1, tzinfo=UTC)
 """The `deleted_at` of a session whose rows are being deleted, so that it can no longer be restored."""
 _BATCH = 50
 MAX_TAGS = 10
@@ -79,7 +79,7 @@ def session_restore(owner_id: UUID, session_id: UUID | None, *, limits: KeyLimit
 
     If a client has started another session with this one's external id, the new one keeps that id."""
     rows = limits.filter(Session.with_deleted.filter(owner_id=owner_id), agent="agent__name")
-    discarded = rows.filter(pk=session_id, deleted_at__gt=_FOR_GOOD) if session_id else rows.none()
+    discarded = rows.filter(pk=session_id, deleted_at__gt=FOR_GOOD) if session_id else rows.none()
     try:
         with transaction.atomic():
             restored = discarded.update(deleted_at=None)
@@ -94,14 +94,14 @@ def session_get_to_delete(owner_id: UUID, session_id: UUID | None, *, limits: Ke
     """Return the owner's session, also if its deletion for good was interrupted: a client that was told to try again
     finishes it. Raises NotFound, also for another owner's session."""
     rows = limits.filter(Session.with_deleted.filter(owner_id=owner_id), agent="agent__name")
-    begun = rows.filter(pk=session_id, deleted_at=_FOR_GOOD).first() if session_id else None
+    begun = rows.filter(pk=session_id, deleted_at=FOR_GOOD).first() if session_id else None
     return begun or session_get(owner_id, session_id, limits=limits)
 
 
 def session_delete_slices(session: Session) -> Slices[None]:
     """Delete a session for good, in short transactions. The first one hides it; if the work is interrupted later, the
     worker's sweep finishes it."""
-    Session.with_deleted.filter(pk=session.pk).update(deleted_at=_FOR_GOOD)
+    Session.with_deleted.filter(pk=session.pk).update(deleted_at=FOR_GOOD)
     yield
     yield from _delete_slices(session.owner_id, session.pk)
 
@@ -116,7 +116,7 @@ def sessions_purge(now: datetime) -> int:
             if monotonic() >= until:
                 return count
             # Only if it is still expired: it may have been restored or continued in the meantime.
-            if rows.filter(pk=pk).update(deleted_at=_FOR_GOOD):
+            if rows.filter(pk=pk).update(deleted_at=FOR_GOOD):
                 finished, _ = run_slices_within(_delete_slices(owner_id, pk), until - monotonic())
                 count += finished
     return count

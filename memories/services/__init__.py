@@ -21,7 +21,7 @@ from memories.services.books import (
     generations_raise,
     limits_of_books,
 )
-from memories.services.erasing import tombstones_purge
+from memories.services.erasing import revisions_purge, tombstones_purge
 from memories.services.owners import (
     WriteRequired,
     is_only_administrator,

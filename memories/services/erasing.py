@@ -1,9 +1,9 @@
-"""Physical deletion: the purge of old tombstones, and the steps of a forgetting.
+"""Physical deletion: the purge of old tombstones and revisions, and the steps of a forgetting.
 
 A step erases rows of one table, or blanks their columns, in batches, so that transactions stay short. The tables of an
 owner are found through the foreign keys of Django's models and emptied children first."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence, Set
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
@@ -15,7 +15,9 @@ from django.apps import apps
 from django.db import transaction
 from django.db.models import Exists, ForeignKey, Model, OuterRef, QuerySet
 
-from memories.database.batches import Batch
+from memories.database.ageing import AgeScan
+from memories.database.batches import Batch, finish, in_batches
+from memories.ids import first_id
 from memories.messaging import invalidation
 from memories.models import Artifact, ArtifactRevision, ChangeSet, Memory, Owner, Revision, ThreadRecord
 
@@ -118,9 +120,30 @@ def tombstones_purge(before: datetime, limit: int) -> None:
         touched = set(model.objects.filter(pk__in=keys).values_list(change_set, flat=True))
         with transaction.atomic():
             deleting(gone.filter(pk__in=keys))(limit)  # except those that were restored in the meantime
-        cleared = Exists(ThreadRecord.objects.filter(cleared_by=OuterRef("pk")))
-        empty = without_revisions(ChangeSet.objects.filter(~cleared, pk__in=touched - {None}))
-        ChangeSet.objects.filter(pk__in=list(empty.values_list("pk", flat=True))).delete()
+        _empty_delete(touched)
+
+
+def revisions_purge(before: datetime, *, scans: Sequence[AgeScan], seconds: float) -> None:
+    """Delete the revisions of memories and of documents from before a time, except the last of each, so that the
+    history of the time since stays complete; and the change sets that are empty then. `scans` are one for each of the
+    two tables, `seconds` the approximate time for each."""
+    for scan, model, of in zip(scans, (Revision, ArtifactRevision), ("memory", "artifact"), strict=True):
+        rows = model._base_manager.only("pk", of)
+        for page in scan.pages(rows, before=before, seconds=seconds):
+            written = model._base_manager.filter(pk__lt=first_id(before))
+            later = written.filter(**{of: OuterRef(of), "version__gt": OuterRef("version")})
+            ids = {getattr(row, f"{of}_id") for row in page}
+            superseded = written.filter(Exists(later), **{f"{of}__in": ids})
+            touched = {*superseded.order_by().values_list("change_set", flat=True)}
+            finish(in_batches(deleting(superseded)))
+            _empty_delete(touched)
+
+
+def _empty_delete(change_sets: Set[UUID | None]) -> None:
+    """Delete those of these change sets that hold nothing any more."""
+    cleared = Exists(ThreadRecord.objects.filter(cleared_by=OuterRef("pk")))
+    empty = without_revisions(ChangeSet.objects.filter(~cleared, pk__in={pk for pk in change_sets if pk}))
+    ChangeSet.objects.filter(pk__in=list(empty.values_list("pk", flat=True))).delete()
 
 
 def without_revisions(change_sets: "QuerySet[ChangeSet]") -> "QuerySet[ChangeSet]":

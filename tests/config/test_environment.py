@@ -45,6 +45,8 @@ def test_an_empty_variable_counts_as_unset(monkeypatch: pytest.MonkeyPatch, name
         ("DAYBOOK_TRUSTED_ORIGINS", "https://"),
         ("DAYBOOK_UNDO_DAYS", "99999999999"),  # beyond the range of dates
         ("DAYBOOK_NOTIFICATION_DAYS", "99999999999"),
+        ("DAYBOOK_SESSION_DAYS", "13"),  # fewer than DAYBOOK_APPROVAL_DAYS
+        ("DAYBOOK_REVISION_DAYS", "29"),  # fewer than DAYBOOK_UNDO_DAYS
         ("DAYBOOK_MODEL", " "),
         ("DAYBOOK_MODEL", "one\ntwo"),
         ("DAYBOOK_HOME", " "),

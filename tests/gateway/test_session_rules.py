@@ -124,7 +124,7 @@ async def test_an_altered_temporary_conversation_stays_temporary(chat: Chat) -> 
 async def test_only_the_newest_conversations_with_the_same_message_are_searched_for_an_answer(
     alice_api: Api, agent: Agent, model: ScriptedModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("gateway.runs.resolve.MAX_ALIKE", 2)
+    monkeypatch.setattr("gateway.runs.repeated.MAX_ALIKE", 2)
     answers = ["One.", "Two.", "Three."]
     model.script(*answers, *["More."] * 3)
     begun = [(await ask(alice_api, "Count")).session for _ in answers]
