@@ -6,7 +6,7 @@ import { element } from "./parts.js";
 
 const CLOSED = {
   ended: "This session has ended. Its messages stay.",
-  deleted: "This session was deleted elsewhere. What you see is no longer stored.",
+  deleted: "This session was deleted elsewhere.",
 };
 
 export class Composer extends EventTarget {
