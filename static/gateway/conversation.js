@@ -51,6 +51,11 @@ export class Conversation extends EventTarget {
     return [...this.ledger.querySelectorAll('.turn:not([data-refused], [data-command], [data-turn=""])')].at(-1);
   }
 
+  // The link to later turns, at the place of a search.
+  get later() {
+    return this.ledger.querySelector("[data-later]");
+  }
+
   get lastSaid() {
     return this.last?.querySelector("[data-said]")?.content.textContent ?? "";
   }
@@ -137,7 +142,7 @@ export class Conversation extends EventTarget {
   // would be lost.
   #mustStay() {
     const refused = [...this.ledger.querySelectorAll("[data-refused]")];
-    return this.answering || this.choosing || refused.some(({ leaving }) => leaving) || this.ledger.querySelector("[data-later]") !== null;
+    return this.answering || this.choosing || refused.some(({ leaving }) => leaving) || this.later !== null;
   }
 
   // Shows another version of a turn and the turns after it, without moving what is above.
@@ -216,7 +221,8 @@ export class Conversation extends EventTarget {
     const section = liveTurn(unsent.content, unsent.attached, this.main.dataset.timeZone);
     section.unsent = unsent;
     this.#takeBackRefused(unsent);
-    section.lastTurn = this.lastTurn?.dataset.turn ?? "";
+    // At the place of a search, later turns are known not to be shown.
+    section.lastTurn = this.later ? undefined : (this.lastTurn?.dataset.turn ?? "");
     const replaced = replaces && this.#shown(replaces);
     const kept = replaced && replaced.querySelector(".attached:not([hidden])");
     if (kept) section.querySelector("[data-attached]").replaceWith(kept.cloneNode(true));
@@ -264,6 +270,7 @@ export class Conversation extends EventTarget {
         if (event.type === "done" || event.type === "error") {
           answer.end();
           await this.#replaceWithServers(section, this.current.turn);
+          await this.#showLater();
           const failure = this.#shown(this.current.turn)?.querySelector("[data-failure]")?.textContent ?? "No answer";
           const words = event.data.state === "stopped" ? "Answer stopped" : "Answer complete";
           this.status.textContent = event.type === "done" ? words : failure;
@@ -278,6 +285,15 @@ export class Conversation extends EventTarget {
       this.dispatchEvent(new CustomEvent("idle"));
       if (this.behind) this.catchUp();
     }
+  }
+
+  // After a message from the place of a search, shows the turns between them.
+  async #showLater() {
+    const since = this.later?.previousElementSibling.dataset.turn;
+    const nodes = since && (await this.#fetched(this.#turnsUrl(since)));
+    if (!nodes) return;
+    this.#showFrom(since, nodes);
+    this.place.keep();
   }
 
   async #replaceWithServers(section, turn) {

@@ -313,3 +313,17 @@ def test_another_person_learns_nothing(chat: Page, phone: Page, visitor: NewVisi
     assert len(received) > 1
     assert [frame for frame in received if str(other.pk) not in frame] == []
     expect(said(page)).to_have_text(["one", "two", "charlie"])
+
+
+def test_a_message_from_the_place_of_a_search_follows_the_newest_turn(
+    alices: Visitor, puppet: PuppetModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gateway.chat.transcript.AROUND_TURNS", 22)
+    session = long_conversation(owner_of("alice"), 30)
+    chat = alices.open(f"/c/{session.pk}/?at=8")
+    expect(chat.get_by_role("link", name="later turns: go to the newest")).to_be_visible()
+    puppet.answer("Fine.")
+    ask(chat, "question 30")
+    expect(chat.get_by_role("link", name="later turns")).to_have_count(0)
+    numbers = [int(text.removeprefix("question ")) for text in said(chat).all_inner_texts()]
+    assert numbers == list(range(numbers[0], 31))
