@@ -15,6 +15,7 @@ help: ## List the targets of this file
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  %-24s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 up: install ## Install missing dependencies and start Daybook
+	@echo "Starting Daybook. The first start takes longer than later ones."
 	@exec $(PY) manage.py up
 
 install: $(VENV)/.runtime ## Make .venv and install the locked dependencies

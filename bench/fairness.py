@@ -1,6 +1,6 @@
 """Measure whether one client can block the others: repeat the costliest request of each endpoint while somebody chats.
 
-    python bench/fairness.py [--only NAME] [--seconds 2]
+    python bench/fairness.py [--only NAME…] [--seconds 2]
 
 Starts `manage.py up` against a scripted upstream, with 300 memories and a long session. For each row an attacker in its
 own process repeats one request for --seconds; meanwhile a second user chats without a pause, and `/healthz` is
@@ -156,11 +156,13 @@ def _open_websocket(address: str, world: World, number: int) -> int:
         return 0
 
 
-def unlimited_agents_file() -> str:
-    """Return the agents file without memory budgets, so that only the input limits bound what is stored."""
+def unlimited_agents_file(upstream: str = "default") -> str:
+    """Return the agents file without memory budgets, so that only the input limits bound what is stored. The second
+    user's agent uses `upstream`."""
     agents = json.loads(agents_file())
     for agent in agents["agents"].values():
         agent |= {"user_char_limit": 0, "memory_char_limit": 0}
+    agents["agents"]["assistant"]["upstream"] = upstream
     return json.dumps(agents)
 
 
@@ -211,20 +213,23 @@ def measure_row(
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", default="", help="only rows whose name contains this")
+    parser.add_argument("--only", nargs="*", default=[""], help="only rows whose name contains one of these")
     parser.add_argument("--seconds", type=float, default=2.0, help="length of each row")
     parser.add_argument("--stall-limit", type=float, default=0.0, help="milliseconds; 0: no limit")
     parser.add_argument("--ratio-limit", type=float, default=0.0, help="0: no limit")
     given = parser.parse_args()
     stop_on_signals()
-    names = [name for name in (*rows(), WEBSOCKET) if given.only in name]
+    names = [name for name in (*rows(), WEBSOCKET) if any(part in name for part in given.only)]
     # These destroy the attacker's data or login, so they come last.
     names.sort(key=lambda name: name in {"forget", "page logout"})
     if not names:
         raise BenchError(f"no row's name contains {given.only!r}")
     results, baselines = [], []
     with ExitStack() as stack:
-        daybook = daybook_start(stack, upstream_start(stack, "--chunks", "5"), agents=unlimited_agents_file())
+        # The second user does not wait while the attacker's upstream reads megabytes.
+        upstream, other = (upstream_start(stack, "--chunks", "5") for _ in range(2))
+        settings = {"DAYBOOK_UPSTREAM_OTHER_URL": other.url + "/v1", "DAYBOOK_UPSTREAM_OTHER_KEY": "x"}
+        daybook = daybook_start(stack, upstream, agents=unlimited_agents_file("other"), settings=settings)
         parts = urlsplit(daybook.server.url)
         bystanders = Bystanders(str(parts.hostname), int(parts.port or 80), daybook.trusted_key())
         world = build_world(daybook.call, daybook.key, *daybook.login())

@@ -16,6 +16,7 @@ SLOW_TEXTS = {
     "emphasis": "*a_" * 20_000,
     "block quotes": ">" * 20_000 + "a",
     "accents": "a" + "\u0301" * 20_000,
+    "marks out of order": "a" + "\u0301\u0316" * 20_000,
     "zeros": "passw0rd: " + "0" * 20_000,
     "base64": "QUFB" * 20_000,
     "words": " ".join(f"w{number}" for number in range(12_000)),
@@ -274,6 +275,13 @@ OPERATIONS: dict[str, Row] = {
     "chat_completions: 9,000 system messages": _chat(
         lambda n: [
             *({"role": "system", "content": f"{n} tea " * 230} for _ in range(9_000)),
+            {"role": "user", "content": "x"},
+        ]
+    ),
+    "chat_completions: 19 MB of an answer": _chat(
+        lambda n: [
+            {"role": "user", "content": f"{n}"},
+            {"role": "assistant", "content": "ab " * 6_400_000},
             {"role": "user", "content": "x"},
         ]
     ),

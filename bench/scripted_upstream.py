@@ -55,7 +55,7 @@ class ModelStats:
     with_memories: int = 0
     memory_blocks: int = 0
 
-    def count(self, body: bytes, *, stream: bool) -> None:
+    def count(self, body: bytearray, *, stream: bool) -> None:
         """Record one completion request."""
         blocks = body.count(b"<memories>")
         self.completions += 1
@@ -95,7 +95,7 @@ class UpstreamProtocol(asyncio.Protocol):
         self.transport: asyncio.WriteTransport | None = None
         self.timer: asyncio.Handle | None = None  # for the next event of an answer in progress
         self.path = b""
-        self.body = b""
+        self.body = bytearray()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast(asyncio.WriteTransport, transport)
@@ -114,7 +114,7 @@ class UpstreamProtocol(asyncio.Protocol):
             self.close()
 
     def on_message_begin(self) -> None:
-        self.path = self.body = b""
+        self.path, self.body = b"", bytearray()
 
     def on_url(self, url: bytes) -> None:
         self.path += url

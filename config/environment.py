@@ -3,11 +3,14 @@ nothing but this module and config.upstreams uses os.environ."""
 
 import os
 import re
+from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
 from pydantic import Field, SecretStr, ValidationError, ValidationInfo, field_validator
+from pydantic.fields import FieldInfo
+from pydantic_core import ErrorDetails
 from pydantic_settings import SettingsConfigDict
 
 from config.account_environment import AccountEnvironment
@@ -264,8 +267,25 @@ def load_environment() -> Environment:
         is_secret = not is_number and re.search("KEY|PASSWORD|URL|SECRET", name)
         may_show = isinstance(first["input"], str) and not is_secret
         given = repr(first["input"]) if may_show else "a value that is not shown"
-        allowed = first["msg"].removeprefix("Value error, ")
-        raise ConfigurationError(f"{name} is {given}; {allowed[0].lower()}{allowed[1:]}.") from None
+        raise ConfigurationError(f"{name} is {given}; {_allowed(first, info)}.") from None
+
+
+def _allowed(error: ErrorDetails, info: FieldInfo | None) -> str:
+    """Return what is allowed in words: those of a validator of ours, or what the field's type and limits say."""
+    limits: dict[str, Any] = {}
+    for limit in info.metadata if info else ():
+        limits |= asdict(limit)
+    if error["type"] == "literal_error":
+        return f"allowed are {error['ctx']['expected']}"
+    if error["type"] == "string_too_long":
+        return f"allowed are at most {limits['max_length']} characters"
+    if error["type"] != "value_error" and info and info.annotation is bool:
+        return "allowed are true and false"
+    if error["type"] != "value_error" and info and info.annotation in {int, float}:
+        lowest = f"from {limits['ge']:,} to" if "ge" in limits else f"above {limits['gt']:,}, up to"
+        return f"allowed are {'whole ' if info.annotation is int else ''}numbers {lowest} {limits['le']:,}"
+    words = error["msg"].removeprefix("Value error, ")
+    return f"{words[0].lower()}{words[1:]}"
 
 
 def unknown_variables() -> list[str]:

@@ -193,6 +193,7 @@ DATA_UPLOAD_MAX_MEMORY_SIZE = ENV.max_body
 
 LANGUAGE_CODE = "en"
 USE_I18N = False
+FORMAT_MODULE_PATH = "config.formats"
 TIME_ZONE = "UTC"
 
 # numpy is used on small arrays only: more threads of its linear algebra would just take the cores from other turns.

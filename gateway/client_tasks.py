@@ -75,7 +75,7 @@ def is_client_task(
     signs = _signs(messages, tools, stream=stream, max_tokens=max_tokens)
     for where, message in _places(messages):
         text = without_reminders(text_of(message.get("content")))
-        head, tail = _folded(text[:_HEAD]), _folded(text[-_TAIL:])
+        head, tail = _folded(text[:_HEAD]).removeprefix("- "), _folded(text[-_TAIL:])
         if any(known.fits(head, tail) for known in _possible(where, signs)):
             return True
     return False

@@ -180,9 +180,8 @@ def _answered(messages: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _last_user_text(messages: Sequence[dict[str, Any]]) -> str:
-    others = [message for message in messages if message.get("role") not in SYSTEM_ROLES]
-    last = others[-1] if others else {}
-    return command_text(last.get("content")) if last.get("role") == "user" else ""
+    last = next((message for message in reversed(messages) if message.get("role") not in SYSTEM_ROLES), None)
+    return command_text(last.get("content")) if last and last.get("role") == "user" else ""
 
 
 def _turn(session: Session, command: Message, text: str, changes: list[dict[str, Any]]) -> CommandTurn:

@@ -23,12 +23,13 @@ from django.conf import settings
 from django.db import IntegrityError, transaction
 from django.db.models import Q, QuerySet
 from django.utils import timezone
-from django_q.models import Schedule, Task
+from django.utils.module_loading import import_string
+from django_q.models import OrmQ, Schedule, Task
 from django_q.tasks import async_task
 
 from gateway.upstream import disconnect
 from gateway.upstream.faults import retry_after_seconds
-from memories.clocks import lease_over, long_ago
+from memories.clocks import CLOCK_SKEW, lease_over, long_ago
 from memories.errors import DomainError
 from memories.ids import uuid7
 from memories.messaging.background import redis_calls
@@ -39,15 +40,20 @@ logger = logging.getLogger("daybook.jobs")
 T = TypeVar("T")
 LOST_AFTER = timedelta(seconds=60)
 """The time after which a queued job that has not begun counts as lost."""
+LONGEST_PAUSE = timedelta(days=1)
+"""The longest pause of a job or of a row that a job works on. One that ends later was set by a clock that was ahead."""
 RETENTION = timedelta(days=7)
 """How long the queue's record of a failed job is kept; its traceback may quote the job's data."""
 _PURGED_AT_ONCE = 500
 _NAMES_AT_ONCE = 64
 """Host names resolved at once. Each look-up takes a thread, and may keep it longer than its caller waits."""
 _runner: asyncio.Runner | None = None
+_started_at: datetime | None = None  # when this worker started
 _PAUSES = (60, 300, 900, 3600)  # seconds before each further attempt; greylisting takes some minutes
 _OPTIONS = {"ack_failure": True, "save": False}
 _SCHEDULER = "django_q.scheduler.scheduler"
+_KEPT = "gateway.jobs.kept_execute"
+_KEPT_MINUTES, _KEPT_TIMES = 5, 3
 
 
 def enqueue(task: str, job_id: UUID | str, *more: str, timeout: int | None = None) -> None:
@@ -63,25 +69,41 @@ def enqueue(task: str, job_id: UUID | str, *more: str, timeout: int | None = Non
 
 
 def enqueue_kept(task: str, *arguments: str) -> None:
-    """Queue a job that no sweep would find again, such as a mail, within the current transaction. With Redis, which may
-    lose jobs, it is a row in the database until a worker queues it: at once, or when it next looks for such rows."""
+    """Queue a job that no sweep would find again, such as a mail, within the current transaction. It is a row in the
+    database until it has been executed, which begins at once, or when a worker next looks for such rows."""
+    enqueue_later(task, *arguments, seconds=0)
+    look = partial(async_task, _SCHEDULER, q_options=_OPTIONS)
     if settings.REDIS_URL:
-        enqueue_later(task, *arguments, seconds=0)
-        look = partial(async_task, _SCHEDULER, q_options=_OPTIONS)
         transaction.on_commit(lambda: redis_calls.submit(_SCHEDULER, look), robust=True)
     else:
-        enqueue(task, *arguments)
+        look()
 
 
 def enqueue_later(task: str, *arguments: str, seconds: float) -> None:
-    """Queue a job in `seconds`, accurate to half a minute. Until then it is a row in the database."""
+    """Queue a job in `seconds`, accurate to half a minute. It is a row in the database until it has been executed: if
+    its worker dies, or the queue loses it, it is queued again after _KEPT_MINUTES, _KEPT_TIMES in all."""
+    name = str(uuid7())
     Schedule.objects.create(
-        func=task,
-        args=repr(arguments),
+        name=name,
+        func=_KEPT,
+        args=repr((name, task, *arguments)),
         kwargs=repr({"q_options": _OPTIONS}),
-        schedule_type=Schedule.ONCE,
+        schedule_type=Schedule.MINUTES,
+        minutes=_KEPT_MINUTES,
+        repeats=_KEPT_TIMES,
         next_run=timezone.now() + timedelta(seconds=seconds),
     )
+
+
+def kept_execute(name: str, task: str, *arguments: str) -> None:
+    """Job: execute a kept job, unless that was done before."""
+    row = Schedule.objects.filter(name=name)
+    if not row.update(next_run=timezone.now() + timedelta(minutes=_KEPT_MINUTES)):
+        return
+    try:
+        import_string(task)(*arguments)
+    finally:  # after an error, too: a part may be done
+        row.delete()
 
 
 def enqueue_again(task: str, *arguments: str, attempt: str) -> None:
@@ -99,9 +121,22 @@ def enqueue_books(task: str, rows: "QuerySet[Any]", *, limit: int) -> int:
     return len(books)
 
 
+def worker_starts() -> None:
+    """Count jobs that were queued before now as lost: the worker that stopped or died may have fetched them. One that
+    is executed twice is claimed once."""
+    global _started_at
+    _started_at = timezone.now()
+
+
 def without_job(now: datetime) -> Q:
     """Return the condition for rows with `enqueued_at` whose job was never queued or counts as lost."""
-    return Q(enqueued_at__isnull=True) | long_ago("enqueued_at", now, age=LOST_AFTER)
+    lost = Q(enqueued_at__isnull=True) | long_ago("enqueued_at", now, age=LOST_AFTER)
+    return lost | Q(enqueued_at__lt=_started_at) if _started_at else lost
+
+
+def paused_too_long(field: str, now: datetime) -> Q:
+    """Return the condition for rows that wait until `field`, which a clock that was ahead has set."""
+    return Q(**{f"{field}__gt": now + LONGEST_PAUSE + CLOCK_SKEW})
 
 
 def mark_enqueued(rows: "QuerySet[Any]", row: Any, now: datetime) -> bool:
@@ -110,7 +145,11 @@ def mark_enqueued(rows: "QuerySet[Any]", row: Any, now: datetime) -> bool:
 
 
 def jobs_purge(now: datetime) -> int:
-    """Delete old records of failed jobs, which the queue never deletes. Return how many."""
+    """Delete old records of failed jobs, which the queue never deletes, and return how many. Kept jobs whose workers
+    died each time are given up. Jobs that wait because a clock was ahead wait no longer."""
+    Schedule.objects.filter(repeats=0, next_run__lt=now).delete()
+    Schedule.objects.filter(paused_too_long("next_run", now)).update(next_run=now)
+    OrmQ.objects.filter(paused_too_long("lock", now)).update(lock=now)
     old = Task.objects.filter(stopped__lt=now - RETENTION).values_list("pk", flat=True)[:_PURGED_AT_ONCE]
     return int(Task.objects.filter(pk__in=list(old)).delete()[0])
 

@@ -16,6 +16,7 @@ from gateway.models import Agent, ApiKey
 from gateway.sockets import recheck_logins
 from gateway.webhooks.services import webhook_warnings
 from memories.audit.log import SYSTEM, Action, Actor, audit_record
+from memories.bidi import isolated
 from memories.caller import Caller, KeyLimits, check_book_name
 from memories.database.statements import Given, Select
 from memories.entry_rules import clean_moment
@@ -263,7 +264,7 @@ def key_facts(books: Sequence[Book], now: datetime) -> dict[UUID, Facts]:
 def key_names(keys: Collection[UUID]) -> dict[UUID, str]:
     """Return a label for each key, with its owner, for memories.history.provenance. One query."""
     rows = ApiKey.objects.filter(pk__in=keys).select_related("owner__user")
-    return {key.pk: f"{key.owner}'s key “{key.name}”" for key in rows}
+    return {key.pk: f"{key.owner}'s key “{isolated(key.name)}”" for key in rows}
 
 
 def key_hash(plain: str) -> str:

@@ -29,6 +29,11 @@ def long_ago(field: str, now: datetime, *, age: timedelta) -> Q:
     return Q(**{f"{field}__lte": now - age}) | Q(**{f"{field}__gt": _latest(now, age) - age})
 
 
+def long_since(at: datetime, now: datetime, *, age: timedelta) -> bool:
+    """Return True if a timestamp that was read is at least `age` ago."""
+    return at <= now - age or at > _latest(now, age) - age
+
+
 def since_set_forward() -> timedelta:
     """Return the time since the clock was set forward or the machine was suspended, at most a day. Until a lease has
     lasted that long, it may look expired without being so. Each call compares the clock with the monotonic one; the

@@ -19,6 +19,7 @@ from memories.storable import storable_text
 from memories.verdicts import NO_METADATA, ScanVerdict, verdict_of, words_hash
 from prompts.copies import is_prompt_copy
 from scanning import is_blank
+from search.normal_form import normalized
 
 MAX_CATEGORY = 40
 MAX_KEYWORDS = 12
@@ -28,7 +29,7 @@ SCANNED = ("content", "keywords", "metadata", "category")  # fields with text, a
 
 def content_key(content: str) -> str:
     """Return a hash of the normalised content; case, width, spacing and closing punctuation do not matter."""
-    folded = " ".join(unicodedata.normalize("NFKC", content).casefold().split()).rstrip(".!。 ")
+    folded = " ".join(normalized(content).casefold().split()).rstrip(".!。 ")
     return hashlib.sha256(folded.encode()).hexdigest()
 
 
@@ -134,7 +135,7 @@ def refuse_blocked(verdict: ScanVerdict) -> None:
     if verdict.rule:
         count_refusal(verdict.rule, verdict.kind)
         raise BlockedByScan(
-            f"Not saved. Rule `{verdict.rule}` found something that {verdict.reason}. Change the text and save again.",
+            f"Not saved. Rule {verdict.rule} found something that {verdict.reason}. Change the text and save again.",
             rule=verdict.rule,
             kind=verdict.kind,
         )

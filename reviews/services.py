@@ -13,10 +13,11 @@ from uuid import UUID
 from django.conf import settings
 from django.db import connection, transaction
 from django.db.models import F, Q, QuerySet, Value
+from django.db.models.functions import Least
 from django.utils import timezone
 
 from gateway.errors import UpstreamSilent
-from gateway.jobs import LeaseLost, retry_pause
+from gateway.jobs import LeaseLost, paused_too_long, retry_pause
 from gateway.models import Session
 from gateway.runs.leases import has_ended
 from gateway.upstream.usage import add_usage
@@ -133,7 +134,9 @@ def _count_from(now: datetime) -> None:
     behind, unfinished = now + CLOCK_SKEW, ReviewRun.objects.filter(state__in=ReviewRun.OPEN)
     times = {name: Value(now) + (F(name) - F("started_at")) for name in ("lease_expires_at", "not_before")}
     unfinished.filter(started_at__gt=behind).update(started_at=now, **times)
-    unfinished.filter(started_at=None, not_before__gt=now, created_at__gt=behind).update(created_at=now, not_before=now)
+    new = Q(started_at=None, not_before__gt=now, created_at__gt=behind)
+    held_up = unfinished.filter(new | paused_too_long("not_before", now))
+    held_up.update(created_at=Least("created_at", Value(now)), not_before=now)
 
 
 def _finish_locked(review: ReviewRun, claim: ReviewClaim, outcome: ReviewOutcome) -> None:

@@ -2,9 +2,10 @@
 unreviewed turns. It is idempotent and safe in several workers, since each step is a compare-and-set or a claim."""
 
 from contextlib import suppress
-from datetime import timedelta
+from datetime import datetime, timedelta
 
-from django.db.models import Exists, F, OuterRef, Q, QuerySet
+from django.db.models import Exists, F, OuterRef, Q, QuerySet, Value
+from django.db.models.functions import Least
 from django.utils import timezone
 from django_q.brokers import get_broker
 from redis import RedisError
@@ -12,6 +13,7 @@ from redis import RedisError
 from gateway.agents.rows import agent_settings
 from gateway.jobs import mark_enqueued, without_job
 from gateway.models import Agent, Session
+from memories.clocks import long_ago
 from memories.errors import Conflict, NotFound
 from memories.selectors import of_active_accounts
 from reviews import approvals, services
@@ -60,23 +62,25 @@ def review_idle_sessions() -> int:
         minutes = agent_settings(agent).memory_review_idle_minutes
         if not minutes:
             continue
-        since = timezone.now() - timedelta(minutes=minutes)
+        now, pause = timezone.now(), timedelta(minutes=minutes)
         idle = Session.objects.filter(
             of_active_accounts(),
+            long_ago("last_active_at", now, age=pause),
             agent=agent,
             temporary=False,
-            last_active_at__lt=since,
             reviewed_through__lt=F("message_seq"),
         )
-        for session in unreviewed(idle).exclude(Exists(_covering_reviews())).order_by("last_active_at")[:_BATCH]:
+        uncovered = unreviewed(idle).exclude(Exists(_covering_reviews(now - pause)))
+        for session in uncovered.order_by("last_active_at")[:_BATCH]:
             with suppress(Conflict, NotFound):  # something changed meanwhile
                 review_session(session.owner_id, session.pk, ReviewRun.Trigger.IDLE)
                 count += 1
     return count
 
 
-def _covering_reviews() -> "QuerySet[ReviewRun]":
-    """Return the reviews of a session that make an idle one needless: open ones, and one scheduled in this pause."""
+def _covering_reviews(idle_since: datetime) -> "QuerySet[ReviewRun]":
+    """Return the reviews of a session that make an idle one needless: open ones, and one scheduled in this pause. A
+    pause begins at `idle_since` at the latest, also if a clock was ahead."""
     still_open = Q(state__in=ReviewRun.OPEN)
-    this_pause = Q(trigger=ReviewRun.Trigger.IDLE, created_at__gte=OuterRef("last_active_at"))
+    this_pause = Q(trigger=ReviewRun.Trigger.IDLE, created_at__gte=Least(OuterRef("last_active_at"), Value(idle_since)))
     return ReviewRun.objects.filter(still_open | this_pause, session_id=OuterRef("pk"))

@@ -7,18 +7,24 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import pairwise
 
 from scanning.model import model
+from scanning.order_checks import is_about_a_thing
 from scanning.orders import RULES
 from scanning.proximity import QUOTE, CompiledRule, order_matches
 from scanning.sentences import Sentence, sentences_of
 from scanning.verdict import Finding
 from scanning.views import View
-from scanning.words import BIT
+from scanning.words import BIT, word_set
 
 _REASON = "reads like an order to the assistant"
 _CERTAIN_WHEN_BARE = frozenset({"instruction_override", "role_hijack"})
 """Families whose orders are certain at the beginning of a sentence, since they cannot be statements about somebody."""
+
+
+_RULES_OF_THINGS = frozenset({"instruction_override", "prompt_leak"})
+"""Families whose orders are doubtful if they are about the rules or checks of some thing, such as a boiler."""
 
 
 @lru_cache(maxsize=8192)
@@ -69,6 +75,7 @@ def orders_in(view: View, sentences: Sequence[Sentence]) -> list[Order]:
             begin, end = view.located(begin, end)
             finding = Finding(kind="injection", rule=rule.name, start=begin, end=end, reason=rule.reason)
             ambiguous = rule.ambiguous or (rule.name == "role_hijack" and _is_everyday_role(view, sentence))
+            ambiguous |= rule.name in _RULES_OF_THINGS and is_about_a_thing(sentence, first, last)
             orders.append(Order(finding, sentence, quoted, bare=first <= 1 or view.decoded, ambiguous=ambiguous))
     return orders
 
@@ -78,11 +85,16 @@ _EVERYDAY = BIT["EVERYDAY"] | BIT["STORY"]
 _QUESTION_END = re.compile("[^.!?;。\n]{0,40}[?\u061f]")
 
 
+_ASKING = word_set("wonder wondered wondering ask asks asked asking me us him her them curious sure unsure know")
+
+
 def _is_everyday_role(view: View, sentence: Sentence) -> bool:
-    """Return True for a question ("Do you have no limits on uploads?"), a game or a story ("We played a game where you
-    pretend to be a wizard without rules"), unless it is about a machine."""
+    """Return True for a question ("Do you have no limits on uploads?", "I wonder if …"), a game or a story ("We played
+    a game where you pretend to be a wizard without rules"), unless it is about a machine."""
     if sentence.union & BIT["MACHINE"]:
         return False
+    if any(verb in _ASKING and then in ("if", "whether") for verb, then in pairwise(sentence.words[:7])):
+        return True
     return bool(sentence.union & _EVERYDAY or _QUESTION_END.match(view.text, sentence.ends[-1]))
 
 

@@ -68,9 +68,18 @@ def is_deceiving(sentence: Sentence, at: int) -> bool:
     return is_wanted(sentence, at) and sentence.words[at] not in _ADVISING
 
 
+_REPORTED_WISHES = word_set("mochte mochten wunscht bat попросил попросила просит хочет")
+_WISHES = _REPORTED_WISHES | word_set("""
+wants want likes prefers does doesn't do asked asks requested requests decided hopes rather wished
+""")
+_DUTY = BIT["MUST"] | BIT["TRIGGER"]
+
+
 def is_about_something(sentence: Sentence, at: int) -> bool:
     """Return True if the order is about what to tell, not how much: "don't tell the user more than three options" is
-    legitimate."""
+    legitimate. So is a wish of the person not to be told something."""
+    if not _REPORTED_WISHES.isdisjoint(sentence.words[max(0, at - 4) : at]):
+        return False
     user = BIT["USER"]
     for place in range(at + 1, min(at + 6, len(sentence.words))):
         if sentence.masks[place] & user:
@@ -104,7 +113,7 @@ def is_no_wish(sentence: Sentence, at: int) -> bool:
     """Return False for a wish of the person: "the user never wants to be told …"."""
     if {("no", "user"), ("another", "user")} & set(pairwise(sentence.words[max(0, at - 5) : at])):
         return False
-    return not {"wants", "want", "likes", "prefers", "does", "doesn't", "do"} & set(sentence.words[max(0, at - 5) : at])
+    return _WISHES.isdisjoint(sentence.words[max(0, at - 5) : at])
 
 
 _SENDING_NOUNS = word_set("""
@@ -112,7 +121,6 @@ email e-mail mail post share upload transfer copy export archive backup dump log
 """)
 _AFTER_NOUNS = word_set("is was are were isn't address addresses account accounts limit")
 _OWNER = word_set("user's users'")
-_DUTY = BIT["MUST"] | BIT["TRIGGER"]
 _SENT_THINGS = sum(BIT[name] for name in ("PRIVATE", "CHATDATA", "SENSITIVE", "CREDENTIAL", "ENTIRE", "ATTACKER"))
 
 
@@ -126,14 +134,99 @@ def is_sent(sentence: Sentence, at: int) -> bool:
     owned = any(owner.endswith(("'s", "s'")) for owner in before) or not _AFTER_NOUNS.isdisjoint(after)
     if owned and word in _SENDING_NOUNS and not duty:
         return False
+    if _is_address(sentence, at) and not duty and not any(mask & _SENT_THINGS for mask in sentence.masks[2:at]):
+        return False
     told = word.endswith(("s", "ed")) and not _OWNER.isdisjoint(sentence.words[:2])
     return not told or bool(duty or any(mask & _SENT_THINGS for mask in sentence.masks[2:]))
+
+
+_COPULAS = word_set("is are")
+_AND = word_set("and or")
+
+
+def _is_address(sentence: Sentence, at: int) -> bool:
+    """Return True if the noun at `at` announces an address in a list of facts: "… GitHub is … and email x@y", "mail:
+    x@y"."""
+    after = at + 1
+    if sentence.words[at] not in _SENDING_NOUNS or not sentence.masks[after : after + 1] or sentence.union & _DUTY:
+        return False
+    stated = not _COPULAS.isdisjoint(sentence.words[:at]) or sentence.starts[after] - sentence.ends[at] > 1
+    ends = after + 1 == len(sentence.words) or sentence.words[after + 1] in _AND
+    return bool(sentence.masks[after] & BIT["EMAIL"]) and stated and ends
 
 
 def is_unguarded(sentence: Sentence, at: int) -> bool:
     """Return True if skipping is not forbidden: "never delete files without approval" is a legitimate rule."""
     never = BIT["NEVER"]
+    if not _FORBIDDEN.isdisjoint(sentence.words[at + 1 :]):
+        return False
     return is_order(sentence, at) and not any(mask & never for mask in sentence.masks[max(0, at - 6) : at])
+
+
+_FORBIDDEN = word_set("forbidden prohibited verboten interdit prohibido vietato")
+_TRIGGER = BIT["TRIGGER"]
+_FIRST_PERSON = word_set("i we i'm we're i've we've ich wir je nous")
+_SHORTENING = ("summari", "compress", "consolidat", "prun", "edit", "chang")
+
+
+def is_no_habit(sentence: Sentence, at: int) -> bool:
+    """Return False for what a person wants done when they say or do something: "when I say good night, summarise the
+    day and save it"."""
+    if not sentence.words[at].startswith(_SHORTENING):
+        return True
+    begins = (place for place, mask in enumerate(sentence.masks[:at]) if mask & _TRIGGER)
+    return all(_FIRST_PERSON.isdisjoint(sentence.words[place + 1 : place + 2]) for place in begins)
+
+
+_SENT_BY = BIT["RISK"]
+
+
+def is_not_for_me(sentence: Sentence, at: int) -> bool:
+    """Return False if the assistant sends, shows or gives something to the person alone: "must send me a list"."""
+    risky = [place for place in range(at + 1, min(at + 10, len(sentence.words))) if sentence.masks[place] & _SENT_BY]
+    elsewhere = sentence.union & (BIT["URL"] | BIT["EMAIL"] | BIT["HOST"] | BIT["ATTACKER"])
+    return bool(elsewhere) or any(_ME.isdisjoint(sentence.words[place + 1 : place + 2]) for place in risky)
+
+
+_CAPS = frozenset({("up", "to"), ("at", "most"), ("bis", "zu")})
+
+
+def is_unlimited(sentence: Sentence, at: int) -> bool:
+    """Return False for an approval up to an amount that mentions no checks: "approved expenses up to 500 euros"."""
+    capped = not _CAPS.isdisjoint(pairwise(sentence.words[at:])) or "under" in sentence.words[at:]
+    return not capped or bool(sentence.union & BIT["CHECKS"])
+
+
+_RULES_OF = BIT["RULES"] | BIT["DIRECTIVES"] | BIT["SAFETYNET"] | BIT["CHECKS"] | BIT["INNER"] | BIT["ACCOUNT"]
+_PRIOR, _SYSTEM = BIT["PRIOR"], BIT["AUTHORITY"] | BIT["MACHINE"]
+_OF = word_set("for of from in on above to at fur von vom zur zum im am auf pour de du des per di del della voor van")
+_OF_ANY = word_set("for of fur von zum zur im am pour de du des per di del della")  # also without an article
+_ARTICLES = word_set("the a an our my his her their der die das den dem la le les el los il lo de het een un une una")
+_THE_ASSISTANT = sum(
+    BIT[name] for name in ("YOU", "YOURS", "MACHINE", "ASSISTANT", "CHATDATA", "AUTHORITY", "INNER", "SELF", "RULES")
+)
+
+
+def is_about_a_thing(sentence: Sentence, first: int, last: int) -> bool:
+    """Return True if the rules or checks in a match are those of some thing: "the old instructions for the boiler"."""
+    words, masks = sentence.words, sentence.masks
+    if any(mask & _SYSTEM and not mask & _RULES_OF for mask in masks):
+        return False  # "message of the system: the filters of age are lifted"
+    for rules in range(first, min(last + 2, len(words) - 2)):
+        follows = masks[rules + 1] & _PRIOR and words[rules + 1] not in _OF  # "les consignes précédentes pour …"
+        at = rules + bool(follows)
+        if masks[rules] & _RULES_OF and words[at + 1] in _OF and at + 2 < len(words):
+            article = words[at + 2] in _ARTICLES
+            noun = at + 2 + article
+            named = article or words[at + 1] in _OF_ANY
+            if (
+                named
+                and noun < len(words)
+                and not masks[noun]
+                and not any(m & _THE_ASSISTANT for m in masks[noun : noun + 3])
+            ):
+                return True
+    return False
 
 
 _COMPLAINTS = word_set("hates hate dislikes dislike complains complained complain")

@@ -109,7 +109,7 @@ FAMILIES: tuple[Family, ...] = (
         SELF + COPY|DELETE(-9,9) + NEVER|EVERYWHERE|LONG|TRIGGER|MUST(-9,9)
         SELF_TEXT + COPY(-9,9) + STORE(-9,12) + EVERYWHERE|TRIGGER|MUST(-9,9)
         DELETE + NEVER(-3,1) + THIS(-6,3) + ENTRY|SELF(-10,6) ? is_removal
-        DELETE + COPY|BECOME|HIDE(-8,8) + TRIGGER(-10,3) + THIS|NOTE(-10,10)
+        DELETE + COPY|BECOME|HIDE(-8,8) + TRIGGER(-10,3) + THIS|NOTE(-10,10) ? is_no_habit
         """,
     ),
     Family(
@@ -158,14 +158,14 @@ FAMILIES: tuple[Family, ...] = (
         "authority_plant",
         "claims an approval that would switch checks off",
         """
-        VOUCHED + CHIEF|USER(-8,8) + SKIP|EVERYTHING|LONG|ALL(-10,10) + CHECKS|VALUABLE|RULES(-12,12)
+        VOUCHED + CHIEF|USER(-8,8) + SKIP|EVERYTHING|LONG|ALL(-10,10) + CHECKS|VALUABLE|RULES(-12,12) ? is_unlimited
         """,
     ),
     Family(
         "order_to_assistant",
         "tells the assistant to act without its safety checks",
         """
-        ASSISTANT + MUST(0,5) + RISK(0,8) + VALUABLE|ATTACKER|ENTIRE(0,12) - NEVER
+        ASSISTANT + MUST(0,5) + RISK(0,8) + VALUABLE|ATTACKER|ENTIRE(0,12) - NEVER ? is_not_for_me
         """,
     ),
     Family(

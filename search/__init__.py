@@ -3,6 +3,7 @@
 Independent of the database, owners and the web; settings are passed as arguments. Each module imports only modules
 listed above it. docs/search.md explains the design.
 
+    normal_form      normalises texts that anybody may have written
     entries          the searchable unit: a remembered fact or one turn of a conversation
     keywords         the `local` keyword rule and the strict search
     languages        function words, stemmers and other word lists

@@ -12,6 +12,8 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Final
 
+from search.normal_form import normalized
+
 _STOP_WORD_LIST = "the a an and or but in on at to for of as by is was are were be been"
 STOP_WORDS = frozenset(_STOP_WORD_LIST.split())
 """Words that are never keywords."""
@@ -98,7 +100,7 @@ def fold(text: str) -> str:
     """
     if text.isascii():
         return text.casefold()
-    return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
+    return normalized(normalized(text).casefold())
 
 
 class FoldedContents:

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import Stemmer
 
 from search.languages import CHINESE_FUNCTION_WORDS, FUNCTION_WORDS, SCRIPT_STEMMERS
+from search.normal_form import normalized
 
 MAX_WORD_CHARS = 64
 """Longer words are truncated."""
@@ -108,7 +109,7 @@ def tokens_of(text: str, language: str | None = None) -> list[Token]:
     Words are stemmed by their script's or the text's language. A compound such as `parcel.events.v2` or
     `TestGeocodeRetry` yields itself and its parts. Scripts without spaces yield character pairs.
     """
-    text = unicodedata.normalize("NFKC", text)
+    text = normalized(text)
     language = language or guess_language(text)
     found: list[Token] = []
     end = 0

@@ -17,6 +17,7 @@ from config.processes.forking import STOPS, SignalInbox, forks_die_with_parent, 
 from config.processes.queue_guard import StopEvent, guard_start
 from gateway import heartbeat
 from gateway.attachments.sweep import attachments_sweep
+from gateway.jobs import worker_starts
 from gateway.sweep import accounts_sweep, runs_sweep, sessions_sweep
 from gateway.upstream.cache import upstream_cache
 from gateway.webhooks.delivery import webhooks_sweep
@@ -122,6 +123,7 @@ def run_worker(processes: int | None = None, *, prepared: bool = False) -> int:
     inbox = SignalInbox(*STOPS)
     if not prepared and not DatabaseWait("The worker").until_usable(lambda seconds: is_stop(inbox.wait(seconds))):
         return 0
+    worker_starts()
     consolidation_runs.leases_share()
     upstream_cache.sync()  # before the fork, so that the queue's processes inherit it
     disconnect()

@@ -26,6 +26,7 @@ from gateway.accounts.logins import login_begin
 from gateway.oauth.addresses import keep_opener
 from gateway.requests import client_address
 from memories.audit.log import NOBODY, Action, actor_of, audit_record
+from memories.clocks import long_ago, long_since
 from memories.errors import InvalidRequest, Overloaded, RateLimited
 from memories.models import Owner
 from memories.number_words import counted
@@ -143,7 +144,7 @@ def has_password(user: AbstractBaseUser) -> bool:
 
 def signed_in_recently(user: AbstractBaseUser) -> bool:
     """Return True if the user signed in within RECENT, which is the proof of identity for people without a password."""
-    return user.last_login is not None and timezone.now() - user.last_login < RECENT
+    return user.last_login is not None and not long_since(user.last_login, timezone.now(), age=RECENT)
 
 
 def password_is_correct(request: HttpRequest, user: AbstractBaseUser, password: str) -> bool:
@@ -156,8 +157,8 @@ def password_is_correct(request: HttpRequest, user: AbstractBaseUser, password: 
 
 
 def attempts_purge() -> None:
-    """Delete failures that are older than the cool-off time."""
-    AccessAttempt.objects.filter(attempt_time__lt=timezone.now() - settings.AXES_COOLOFF_TIME).delete()
+    """Delete failures that are older than the cool-off time, or would count for longer because a clock was ahead."""
+    AccessAttempt.objects.filter(long_ago("attempt_time", timezone.now(), age=settings.AXES_COOLOFF_TIME)).delete()
 
 
 def signed_in(sender: Any, request: HttpRequest | None, user: AbstractBaseUser, **kwargs: Any) -> None:

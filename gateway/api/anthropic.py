@@ -1,6 +1,7 @@
 """/v1/messages: the Anthropic Messages API, translated to and from chat completions."""
 
 from dataclasses import replace
+from functools import partial
 
 from django.http import HttpResponse, HttpResponseBase
 from ninja import Router
@@ -28,10 +29,10 @@ async def messages(request: ApiRequest) -> HttpResponseBase:
     """A message, streamed or not."""
     caller: Caller = request.auth
     require_writer(caller)
-    body, input_tokens = await parse_async(_read, request.body)
+    body, v1_request, input_tokens = await parse_async(partial(_read, request), request.body)
     builder, context = MessageBuilder(body, input_tokens=input_tokens), None
-    if body.is_turn(request.headers):
-        turn = await begin_turn(caller, _v1_request(request, body), body)
+    if v1_request is not None:
+        turn = await begin_turn(caller, v1_request, body)
         events, context = turn.events(), turn.context
     else:
         events = plain_events(await open_plain(caller, body), stream=body.stream)
@@ -60,7 +61,9 @@ def _v1_request(request: ApiRequest, body: CompletionBody) -> V1Request:
     return replace(v1_request, session_ref=session_ref, shared_ref=True)
 
 
-def _read(raw: bytes) -> tuple[CompletionBody, int]:
-    """Return the request and, for a stream, an estimate of its tokens. Raises InvalidRequest, TooLarge."""
+def _read(request: ApiRequest, raw: bytes) -> tuple[CompletionBody, V1Request | None, int]:
+    """Return the request, that for a turn if it is one, and for a stream an estimate of its tokens. Raises
+    InvalidRequest, TooLarge."""
     body = read_messages(raw)
-    return body, estimate_request(body) if body.stream else 0
+    v1_request = _v1_request(request, body) if body.is_turn(request.headers) else None
+    return body, v1_request, estimate_request(body) if body.stream else 0

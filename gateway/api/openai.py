@@ -14,12 +14,13 @@ from gateway import sse
 from gateway.agents.rows import agent_find, require_key
 from gateway.api import openai_schemas as schemas
 from gateway.api.openai_answer import completion_chunks, error_line, whole_completion
-from gateway.api.openai_body import parse_async, read_body, read_include_usage, read_object, typed_field
+from gateway.api.openai_body import CompletionBody, parse_async, read_body, read_include_usage, read_object, typed_field
 from gateway.api.responding import json_response, respond
 from gateway.api.v1_turn import begin_turn, v1_request_of
 from gateway.authentication import require_writer
 from gateway.models import Agent
 from gateway.passthrough import PlainCall, PlainRequest, open_plain, plain_chunks, plain_completion, plain_vectors
+from gateway.runs.requested import V1Request
 from gateway.upstream import COMPLETIONS, EMBEDDINGS
 from memories.api.operations import reading
 from memories.caller import ApiRequest, Caller
@@ -55,10 +56,10 @@ async def chat_completions(request: ApiRequest) -> HttpResponseBase:
     """A chat completion, streamed or not."""
     caller: Caller = request.auth
     require_writer(caller)
-    body = await parse_async(read_body, request.body)
-    if not body.is_turn(request.headers):
+    body, v1_request = await parse_async(partial(_read, request), request.body)
+    if v1_request is None:
         return await _plain_answer(caller, body, stream=body.stream, include_usage=body.include_usage)
-    turn = await begin_turn(caller, v1_request_of(request, body), body)
+    turn = await begin_turn(caller, v1_request, body)
     return await respond(
         partial(whole_completion, turn),
         partial(completion_chunks, turn, include_usage=body.include_usage),
@@ -88,6 +89,12 @@ async def embeddings(request: ApiRequest) -> HttpResponse:
     plain_request = PlainRequest(agent=body.pop("model"), parameters=body, path=EMBEDDINGS)
     vectors = await plain_vectors(await open_plain(request.auth, plain_request))
     return HttpResponse(vectors, content_type="application/json")
+
+
+def _read(request: ApiRequest, raw: bytes) -> tuple[CompletionBody, V1Request | None]:
+    """Return a chat completion and, if it is a turn, the request for it. Raises InvalidRequest, TooLarge."""
+    body = read_body(raw)
+    return body, v1_request_of(request, body) if body.is_turn(request.headers) else None
 
 
 def _model_json(agent: Agent) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, TypeVar
 
 from django.conf import settings
@@ -58,8 +59,13 @@ class CompletionBody(PlainRequest):
 
 
 async def parse_async(parse: Callable[[bytes], T], raw: bytes) -> T:
-    """Return `parse(raw)`, called in a thread for a large body so that the event loop is not blocked."""
-    return await in_read_thread(parse, raw) if len(raw) > LARGE_BYTES else parse(raw)
+    """Return `parse(raw)`, called in a thread for a large body."""
+    return await read_async(partial(parse, raw), is_large=len(raw) > LARGE_BYTES)
+
+
+async def read_async(read: Callable[[], T], *, is_large: bool) -> T:
+    """Return `read()`, called in a thread if what it reads is large, so that the event loop is not blocked."""
+    return await in_read_thread(read) if is_large else read()
 
 
 def read_object(raw: bytes) -> dict[str, Any]:
@@ -153,8 +159,8 @@ def _with_result_ids(messages: Iterable[ChatMessage]) -> Iterator[ChatMessage]:
 
 def _with_files_joined(messages: Iterable[ChatMessage]) -> list[ChatMessage]:
     """Join user messages without text, such as pictures, to the user message directly before them, or if there is none
-    to the one directly after them; join mere reminders (AgentScope, Cline) to the one before them. Some clients send
-    each part of a message as a message, but the turn's message is the one with the person's words."""
+    to the one directly after them; join mere reminders (AgentScope, Cline) and rules (Genkit) to the one before them.
+    Some clients send each part of a message as a message, but the turn's message is the one with the person's words."""
     joined: list[ChatMessage] = []
     parts: list[Any] = []  # the content of the last message, once something was joined to it
     textless = False  # whether the last message is one without text

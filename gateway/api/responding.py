@@ -11,6 +11,7 @@ from django.http import HttpResponse, HttpResponseBase
 from gateway import sse
 from gateway.runs.context import TurnContext
 from memories.errors import DomainError
+from memories.json_output import LongTextEncoder
 
 
 async def respond(
@@ -60,5 +61,5 @@ def _run_headers(session_id: UUID, run_id: UUID) -> dict[str, str]:
 
 def json_response(data: Any, *, status: int = 200) -> HttpResponse:
     """Return a JSON response, with escapes for lone surrogates and no other non-ASCII characters."""
-    content = json.dumps(data, ensure_ascii=False).encode(errors="backslashreplace")
+    content = json.dumps(data, ensure_ascii=False, cls=LongTextEncoder).encode(errors="backslashreplace")
     return HttpResponse(content, content_type="application/json", status=status)

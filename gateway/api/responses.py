@@ -4,6 +4,7 @@
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import accumulate
 from typing import Annotated, Any, Literal
 
@@ -15,7 +16,7 @@ from pydantic import Field
 from gateway.agents.rows import agent_find, agent_settings, require_key
 from gateway.api.answer_builder import respond_built
 from gateway.api.counting import estimate_with_memory
-from gateway.api.openai_body import LARGE_BYTES, CompletionBody, parse_async
+from gateway.api.openai_body import LARGE_BYTES, CompletionBody, parse_async, read_async
 from gateway.api.openai_schemas import INPUT_ITEMS, INPUT_TOKENS, RESPONSE, RESPONSE_DELETED, RESPONSES
 from gateway.api.responding import json_response
 from gateway.api.responses_answer import ResponseBuilder
@@ -28,6 +29,7 @@ from gateway.commands import command_in
 from gateway.messages import text_of
 from gateway.passthrough import open_plain, plain_events
 from gateway.runs.ending import stop_turn
+from gateway.runs.requested import V1Request
 from gateway.runs.responses import Previous, previous_response, response_delete, response_find, stored_parts
 from gateway.runs.window import content_length
 from gateway.tokens import estimate_message
@@ -51,14 +53,10 @@ async def response_create(request: ApiRequest) -> HttpResponseBase:
     require_writer(caller)
     parsed = await parse_async(read_responses_body, request.body)
     is_slow = len(request.body) > LARGE_BYTES or parsed.truncate or parsed.previous_response_id or _references(parsed)
-    body, after = await in_read_thread(_conversation, caller, parsed) if is_slow else _conversation(caller, parsed)
-    if not body.is_turn(request.headers):
+    body, v1_request = await read_async(partial(_read, request, parsed), is_large=bool(is_slow))
+    if v1_request is None:
         events = plain_events(await open_plain(caller, body), stream=body.stream)
         return await respond_built(events, ResponseBuilder(parsed.without_store()), stream=body.stream)
-    stored = parsed.to_store(after.system_from if after else ())
-    v1_request = replace(v1_request_of(request, body), response=stored)
-    if after is not None:
-        v1_request = replace(v1_request, after=after.run_id, session_ref=str(after.session_id), shared_ref=False)
     if command_in(body.messages):
         parsed = parsed.without_store()
     turn = await begin_turn(caller, v1_request, body)
@@ -133,6 +131,18 @@ async def response_cancel(request: ApiRequest, response_id: str) -> HttpResponse
         status = "an incomplete" if stored["status"] == "incomplete" else f"a {stored['status']}"
         raise InvalidRequest(f"Cannot cancel {status} response.", param="response_id")
     return json_response(stored)
+
+
+def _read(request: ApiRequest, parsed: ResponsesBody) -> tuple[CompletionBody, V1Request | None]:
+    """Return the request with its whole conversation and, if it is a turn, the request for it. Raises DomainErrors."""
+    body, after = _conversation(request.auth, parsed)
+    if not body.is_turn(request.headers):
+        return body, None
+    v1_request = replace(v1_request_of(request, body), response=parsed.to_store(after.system_from if after else ()))
+    if after is None:
+        return body, v1_request
+    session_ref = str(after.session_id)
+    return body, replace(v1_request, after=after.run_id, session_ref=session_ref, shared_ref=False, is_large=True)
 
 
 def _conversation(caller: Caller, parsed: ResponsesBody) -> tuple[CompletionBody, Previous | None]:

@@ -6,11 +6,12 @@ import re
 import time
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from django.http.request import HttpHeaders
 
-from gateway.api.openai_body import CompletionBody
+from gateway.api.openai_body import LARGE_BYTES, CompletionBody, read_async
 from gateway.attachments.storing import AttachmentStore
 from gateway.command_syntax import without_commands
 from gateway.commands import answer_v1, command_in
@@ -40,7 +41,6 @@ BUSY_SECONDS = 2.0
 _BUSY_POLL = 0.1
 JOIN_SECONDS = 10.0
 _MAX_KEY = 255
-_MANY = 500  # messages, or parts of one message
 _MAX_SEARCHES = 50
 _OPEN_WEBUI_CHAT = "x-openwebui-chat-id"
 # Open WebUI does not store temporary chats and names them after the browser tab, so several chats share such an id.
@@ -79,6 +79,7 @@ def v1_request_of(request: ApiRequest, body: CompletionBody) -> V1Request:
         idempotency_key=header("idempotency-key", "")[:_MAX_KEY],
         is_retry=header("x-stainless-retry-count", "0") not in {"", "0"},
         request_id=request_id.get(),
+        is_large=len(request.body) > LARGE_BYTES,
     )
 
 
@@ -118,13 +119,19 @@ async def begin_turn(caller: Caller, v1_request: V1Request, body: CompletionBody
         reply = await in_slices_to_the_end(answer_v1(v1_request))
         return JoinedTurn(reply.context, options, reply.result)
     async with allowed(caller) as allowance, AttachmentStore(caller.owner_id) as attachments:
-        messages, after_command = without_commands(v1_request.messages)
-        messages, notes = split_client_notes(messages)
-        messages = await attachments.messages(messages, first=max(0, last_user_index(messages)))
-        v1_request = replace(v1_request, messages=messages, notes=notes, after_command=after_command)
+        v1_request = await read_async(partial(_for_model, v1_request), is_large=v1_request.is_large)
+        first = max(0, last_user_index(v1_request.messages))
+        v1_request = replace(v1_request, messages=await attachments.messages(v1_request.messages, first=first))
         context = await _open(v1_request, attachments)
         turn = JoinedTurn if context.joined else Turn
         return turn(replace(context, allowance=allowance), options)
+
+
+def _for_model(v1_request: V1Request) -> V1Request:
+    """Return the request without commands, their answers, and what the client wrote after the results of its tools."""
+    messages, after_command = without_commands(v1_request.messages)
+    messages, notes = split_client_notes(messages)
+    return replace(v1_request, messages=messages, notes=notes, after_command=after_command)
 
 
 async def _open(v1_request: V1Request, attachments: AttachmentStore) -> TurnContext:
@@ -160,10 +167,9 @@ async def _open(v1_request: V1Request, attachments: AttachmentStore) -> TurnCont
 
 async def _read_if_large(v1_request: V1Request) -> None:
     """Read the conversation of a large request, so that the database thread that writes is not kept waiting."""
-    messages, last_user = v1_request.messages, max(0, last_user_index(v1_request.messages))
-    content = messages[last_user].get("content") if messages else None
-    several = last_user > 0 and messages[last_user - 1].get("role") == "user"
-    if several or len(messages) > _MANY or (isinstance(content, list) and len(content) > _MANY):
+    last_user = last_user_index(v1_request.messages)
+    several = last_user > 0 and v1_request.messages[last_user - 1].get("role") == "user"
+    if several or v1_request.is_large:
         await in_read_thread(lambda: (v1_request.conversation, v1_request.said_before))
 
 

@@ -79,8 +79,8 @@ def file_load(owner_id: UUID, sha256: str, size: int) -> bytes | ReadFailure:
             data: bytes = file.read()
     except FileNotFoundError:
         return ReadFailure.MISSING
-    except Exception:  # each storage has its own errors, which must not fail a page or a turn
-        logger.exception("an attachment cannot be read")
+    except Exception as error:  # noqa: BLE001 - each storage has its own, which must not fail a page or a turn
+        _log("an attachment cannot be read", error)
         return ReadFailure.UNAVAILABLE
     return data if len(data) == size else ReadFailure.MISSING
 
@@ -89,9 +89,15 @@ def file_is_gone(owner_id: UUID, sha256: str) -> bool:
     """Return True if the storage reports that a file does not exist. Never raises."""
     try:
         return not storage().exists(file_name(owner_id, sha256))
-    except Exception:  # as above
-        logger.exception("the storage of attachments does not answer")
+    except Exception as error:  # noqa: BLE001 - as above
+        _log("the storage of attachments does not answer", error)
         return False
+
+
+def _log(text: str, error: Exception) -> None:
+    """Log an error of the storage, without a traceback if the operating system gives the reason."""
+    reason = error.strerror if isinstance(error, OSError) else None
+    logger.error("%s (%s)", text, reason or type(error).__name__, exc_info=not reason)
 
 
 def file_delete(owner_id: UUID, sha256: str) -> None:

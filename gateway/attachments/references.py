@@ -13,7 +13,7 @@ from typing import Any
 
 from gateway.digests import digest
 from gateway.messages import other_parts
-from memories.json_output import LONG, LongTextEncoder
+from memories.json_output import LONG, MANY, LongTextEncoder
 
 _KEY = "daybook.attachment"
 _ESCAPE = "~"
@@ -119,17 +119,17 @@ class PartsEncoder(LongTextEncoder):
     """Encodes content parts for the database."""
 
     def encode(self, o: Any) -> str:
-        """Return JSON. A message may have thousands of text parts, so messages with nothing else are not searched."""
+        """Return JSON. A message may have thousands of text parts, so slices with nothing else are not searched."""
         return json.JSONEncoder.encode(self, o) if _is_all_text(o) else super().encode(o)
 
-    def shortened(self, value: Any, token: str, plain: list[tuple[str, ...]]) -> Any:
+    def shortened(self, value: Any, token: str, written: list[list[str]]) -> Any:
         """Return the value with stored texts replaced by references."""
         if isinstance(value, dict):
             if _has_reserved_key(value):
                 value = {name + _ESCAPE if _is_reserved(name) else name: item for name, item in value.items()}
         elif isinstance(value, Attached):
             return {_KEY: list(astuple(value.reference))}
-        return super().shortened(value, token, plain)
+        return super().shortened(value, token, written)
 
 
 class PartsDecoder(json.JSONDecoder):
@@ -140,13 +140,17 @@ class PartsDecoder(json.JSONDecoder):
 
 
 def _is_all_text(parts: Any) -> bool:
-    return isinstance(parts, list) and all(
-        type(part) is dict
-        and part.keys() == _TEXT_KEYS
-        and type(part["type"]) is str
-        and type(part["text"]) is str
-        and len(part["text"]) < LONG
-        for part in parts
+    return (
+        isinstance(parts, list)
+        and len(parts) <= MANY
+        and all(
+            type(part) is dict
+            and part.keys() == _TEXT_KEYS
+            and type(part["type"]) is str
+            and type(part["text"]) is str
+            and len(part["text"]) < LONG
+            for part in parts
+        )
     )
 
 

@@ -38,6 +38,11 @@ def large_texts(content: Any) -> Iterator[str]:
     return (data_of(part) or "" for part in other_parts(content) if _is_large(part))
 
 
+def has_large(content: Any) -> bool:
+    """Return True if a message's content has such texts."""
+    return isinstance(content, list) and any(large_texts(content))
+
+
 class AttachmentStore:
     """Stores the attachments of one request. An async context manager for the opening of its run: if the request is
     refused (DomainError), its files are released at once, so that refused requests do not fill the disk."""
@@ -49,7 +54,7 @@ class AttachmentStore:
     async def messages(self, messages: Sequence[ChatMessage], *, first: int = 0) -> tuple[ChatMessage, ...]:
         """Store the attachments of the messages from index `first` on, and return all messages with references. The
         large parts of all are hashed here, so that this need not be done in a transaction."""
-        if not any(any(large_texts(message.get("content"))) for message in messages):
+        if not any(has_large(message.get("content")) for message in messages):
             return tuple(messages)
         found, data = await asyncio.to_thread(_read, messages, first)
         uses = await _store(self._owner_id, data) if data else {}
@@ -120,7 +125,7 @@ def _read(messages: Sequence[ChatMessage], first: int) -> tuple[list[ChatMessage
     found = []
     for place, message in enumerate(messages):
         content = message.get("content") or ()
-        if any(large_texts(content)):
+        if has_large(content):
             parts = [
                 with_data(part, of_part(part, to_store=place >= first)) if _is_large(part) else part for part in content
             ]

@@ -11,6 +11,7 @@ from django.utils import timezone
 
 from gateway.attachments.references import attached_in
 from gateway.models import Attachment, AttachmentUse, Message, Session
+from memories.clocks import long_ago
 from memories.errors import Overloaded
 from memories.models import Owner
 from memories.services.erasing import ErasureStep, updating
@@ -88,7 +89,7 @@ def _released_uses(now: datetime) -> "QuerySet[AttachmentUse]":
 
 def _failed_deletions(now: datetime) -> "QuerySet[Attachment]":
     """Return the files whose deletion began more than RETRY ago."""
-    return Attachment.objects.filter(deleting_at__lte=now - RETRY)
+    return Attachment.objects.filter(long_ago("deleting_at", now, age=RETRY))
 
 
 @transaction.atomic

@@ -61,7 +61,12 @@ _RECEIPT_LABELS = {
 
 
 class _PasswordForm(PasswordOnly, PasswordChangeForm):
-    """The old password, and the new one twice."""
+    """The current password, and the new one twice."""
+
+    error_messages = {
+        **PasswordChangeForm.error_messages,
+        "password_incorrect": "The current password is not correct.",
+    }
 
 
 class _PasswordChanged(HttpResponseRedirect):

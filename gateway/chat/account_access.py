@@ -16,6 +16,7 @@ from gateway.oauth.addresses import resource_of
 from gateway.oauth.connections import app_disconnect
 from gateway.oauth.consent import redirect_words
 from memories.audit.log import actor_of
+from memories.bidi import isolated
 from memories.viewers import Viewer, form_view
 
 _MAX_LOGINS = 50
@@ -43,6 +44,7 @@ def keys(viewer: Viewer) -> dict[str, Any]:
                 "key": key,
                 "may": _permissions_text(key),
                 "used": _used_words(viewer, key),
+                "name": isolated(key.name),
                 "made": f"created {viewer.day(key.created_at)}" + _expiry_text(viewer, key),
             }
             for key in rows
@@ -80,6 +82,7 @@ def apps(request: HttpRequest, viewer: Viewer) -> dict[str, Any]:
                 "may": f"May {'read' if key.read_only else 'read and write'} the book {key.books[0]}",
                 "place": _places(key.client.redirect_uris) if key.client else "",
                 "used": _used_words(viewer, key),
+                "name": isolated(key.name),
                 "made": f"connected {viewer.day(key.created_at)}",
             }
             for key in _apps(viewer)
@@ -88,7 +91,7 @@ def apps(request: HttpRequest, viewer: Viewer) -> dict[str, Any]:
 
 
 def _used_words(viewer: Viewer, key: ApiKey) -> str:
-    return f"Last used {viewer.near_day(key.last_used_at)}" if key.last_used_at else "Never used"
+    return f"last used {viewer.near_day(key.last_used_at)}" if key.last_used_at else "never used"
 
 
 def _places(uris: str) -> str:

@@ -1,4 +1,4 @@
-"""Syntax highlighting with Pygments for code in answers: comments, strings, numbers and keywords.
+"""Syntax highlighting with Pygments for code in answers: comments, strings, numbers, keywords, and the lines of diffs.
 
 Code comes from models and other people, and pages are rendered on every view, so three things are bounded: the length
 of the code, the processor time of one rendering, and the languages. The time is checked only between tokens, so no
@@ -13,7 +13,7 @@ from itertools import groupby
 from operator import itemgetter
 
 from pygments.lexers import get_lexer_by_name
-from pygments.token import Comment, Keyword, Name, Number, String, _TokenType
+from pygments.token import Comment, Generic, Keyword, Name, Number, String, _TokenType
 
 from gateway.chat.formulas import MAX_TOTAL_CHARS
 
@@ -69,7 +69,17 @@ LEXERS = {name: lexer for lexer, names in _NAMES.items() for name in names.split
 """The lexer name for each supported language name after a code fence."""
 
 _lexer = cache(get_lexer_by_name)
-_CLASSES = ((Comment, "c"), (String, "s"), (Number, "n"), (Keyword, "k"), (Name.Tag, "k"))
+_CLASSES = (
+    (Comment, "c"),
+    (String, "s"),
+    (Number, "n"),
+    (Keyword, "k"),
+    (Name.Tag, "k"),
+    (Generic.Inserted, "i"),
+    (Generic.Deleted, "d"),
+    (Generic.Subheading, "c"),
+)
+CSS_CLASSES = frozenset(css for _, css in _CLASSES)
 
 
 class Budget:
@@ -83,8 +93,8 @@ class Budget:
 
 
 def highlight(code: str, language: str, budget: Budget | None = None) -> str:
-    """Return code as escaped HTML with `<span class="c|s|n|k">` around comments, strings, numbers and keywords. Code in
-    an unknown language or beyond the limits is only escaped."""
+    """Return code as escaped HTML with `<span class="c|s|n|k|i|d">` around comments, strings, numbers, keywords, and
+    inserted and deleted lines. Code in an unknown language or beyond the limits is only escaped."""
     budget = budget or Budget()
     name = LEXERS.get(language.lower())
     if name is None or len(code) > MAX_CODE_CHARS or budget.seconds <= 0:

@@ -15,7 +15,7 @@ from markdown_it.token import Token
 
 from gateway.chat.highlight import Budget, highlight
 from gateway.chat.markdown import MARKDOWN, MAX_CHARS, MAX_MARKS, clean, count_marks, environment, unrendered
-from gateway.chat.markdown_rules import TooManySteps
+from gateway.chat.markdown_rules import TAGS, TooManySteps
 from memories.history.matching import common_prefix
 
 _HIGHLIGHT_SECONDS = 1.0
@@ -28,10 +28,12 @@ _MAX_TABLE_HEAD = 2_000
 """Characters of a table's first row that may be held back until its second row is complete."""
 # The beginning of a line that may still become a list item, a rule or a row of a table.
 _BEGINNING = re.compile(r"[\s\d\-*+_=#>|:~`$\\.)\[\]xX]{0,40}")
-# An unclosed inline mark: strong, a formula, a link.
+# An unclosed inline mark: strong, a formula, a link, a tag.
 _UNFINISHED = re.compile(
     r"(?:(?<![\w*])\*\*(?=\S)(?:(?!\*\*).)*|\\[(\[](?:(?!\\[)\]]).)*|(?<![\w$\\])\$(?=[^\s\d$])[^$]*"
-    r"|!?\[[^\]]*(?:\]\([^)]*)?)\Z"
+    r"|!?\[[^\]]*(?:\]\([^)]*)?"
+    rf"|<(?:(?:{'|'.join(TAGS)})>[^<]*(?:</[a-z]*)?|[a-z]* ?/?))\Z",
+    re.IGNORECASE,
 )
 
 

@@ -1,7 +1,8 @@
 """Renders Markdown from a model or a person as HTML that is safe to embed in a page.
 
-HTML in the text is escaped, remote images become links, and links open in a new tab without a referrer. The sanitiser
-runs last. The same renderer is used while an answer is streamed (gateway.chat.live_markdown) and afterwards."""
+HTML in the text is escaped except a few harmless tags, lines break where they break in the text, remote images become
+links, and links open in a new tab without a referrer. The sanitiser runs last. The same renderer is used while an
+answer is streamed (gateway.chat.live_markdown) and afterwards."""
 
 import re
 from collections.abc import MutableMapping, Sequence
@@ -16,12 +17,12 @@ from markdown_it.token import Token
 from markdown_it.utils import OptionsDict
 
 from gateway.chat import formulas, markdown_rules
-from gateway.chat.highlight import Budget, highlight
+from gateway.chat.highlight import CSS_CLASSES, Budget, highlight
 
 Tokens = Sequence[Token]
 Env = MutableMapping[str, Any]
 
-_TAGS = "a blockquote br code div em h3 h4 h5 h6 hr input li ol p pre s span strong sup table tbody td th thead tr ul"
+_TAGS = "a blockquote br code div em h3 h4 h5 h6 hr input li ol p pre s span strong table tbody td th thead tr ul"
 _FOOTNOTE_LINK = re.compile(r"#fn(ref)?-[A-Za-z0-9_.-]{1,100}")
 
 
@@ -33,10 +34,12 @@ def _relative(address: str) -> str | None:
 _LONG_INLINE = 20
 """Characters of LaTeX above which a formula within a line may be wider than a phone, so that it gets a box that
 scrolls."""
+_LONG_CELL = 40
+"""Characters above which a cell of a table holds a sentence, whose column must not become as narrow as a word."""
 _FORMULA_BOX = 'tabindex="0" role="group" aria-label="Formula"'
 _BOX = {"tabindex": {"0"}, "role": {"group"}}
 _CLEANER = nh3.Cleaner(
-    tags={*_TAGS.split(), *formulas.TAGS},
+    tags={*_TAGS.split(), *markdown_rules.TAGS, *formulas.TAGS},
     attributes={
         "a": {"href", "title", "id", "aria-label"},
         "div": {"aria-label"},
@@ -55,10 +58,11 @@ _CLEANER = nh3.Cleaner(
         "input": {"type": {"checkbox"}},
         "li": {"class": {"task"}},
         "math": {"display": {"block", "inline"}},
+        "ol": {"class": {"digits-3", "digits-4", "digits-5"}},
         "p": {"class": {"footnote"}},
-        "span": {"class": {"k", "s", "c", "n", "formula"}, **_BOX},
-        "td": {"align": {"left", "right", "center"}},
-        "th": {"align": {"left", "right", "center"}},
+        "span": {"class": {*CSS_CLASSES, "formula"}, **_BOX},
+        "td": {"align": {"left", "right", "center"}, "class": {"long"}},
+        "th": {"align": {"left", "right", "center"}, "class": {"long"}},
     },
     link_rel="noopener nofollow",
     url_schemes={"http", "https", "mailto"},
@@ -135,9 +139,20 @@ class _Renderer(RendererHTML):
         # The parser writes alignment as a style attribute, which the page's Content-Security-Policy blocks.
         tag, style = tokens[at].tag, str(tokens[at].attrGet("style") or "")
         side = style.removeprefix("text-align:") if style.startswith("text-align:") else ""
-        return f'<{tag} align="{escape(side)}">' if side else f"<{tag}>"
+        align = f' align="{escape(side)}"' if side else ""
+        room = ' class="long"' if len(tokens[at + 1].content) > _LONG_CELL else ""
+        return f"<{tag}{align}{room}>"
 
     td_open = th_open
+
+    def ordered_list_open(self, tokens: Tokens, at: int, options: OptionsDict, env: Env) -> str:
+        # The page makes room for long numbers, which would otherwise stand left of the text.
+        if (digits := tokens[at].meta["digits"]) > 2:
+            tokens[at].attrSet("class", f"digits-{min(digits, 5)}")
+        return self.renderToken(tokens, at, options, env)
+
+    def softbreak(self, tokens: Tokens, at: int, options: OptionsDict, env: Env) -> str:
+        return "<br>\n"
 
     def list_item_open(self, tokens: Tokens, at: int, options: OptionsDict, env: Env) -> str:
         return '<li class="task">' if tokens[at].meta.get("task") else "<li>"

@@ -1,4 +1,5 @@
-"""markdown-it-py rules for syntax beyond CommonMark: formulas, footnotes and task lists.
+"""markdown-it-py rules for syntax beyond CommonMark: formulas, footnotes, task lists, and the few HTML tags for which
+Markdown has no marks.
 
 Each rule looks ahead a bounded number of characters. `$…$` is a formula only where it cannot be money or a shell
 variable. A counting rule bounds the work of the parser, in which deep quotations multiply the lines. `live` in the
@@ -12,6 +13,7 @@ from markdown_it.ruler import RuleOptionsType
 from markdown_it.rules_block import StateBlock
 from markdown_it.rules_core import StateCore
 from markdown_it.rules_inline import StateInline
+from markdown_it.token import Token
 
 MAX_LOOK_AHEAD = 2_000
 """Characters within which a formula must end."""
@@ -22,6 +24,10 @@ _DOLLARS = re.compile(r"\$(?![\s$])((?:\\.|[^\\$\n]){1,200}?)(?<!\s)\$(?![\w$])"
 _MATH_SIGN = re.compile(r"[\\^_={}<>]")
 _WORD = re.compile(r"(?<![\\A-Za-z{])[A-Za-z]{3,}")
 _LABEL = re.compile(r"\[\^([A-Za-z0-9_.-]{1,32})\]")
+TAGS = ("sub", "sup", "kbd", "mark", "u")
+"""HTML tags that are rendered if they have no attributes and are closed within the block; `<br>` is too."""
+_BREAK = re.compile(r"<br ?/?>", re.IGNORECASE)
+_TAG = re.compile(rf"<({'|'.join(TAGS)})>((?:(?!<\1>).){{1,500}}?)</\1>", re.IGNORECASE | re.DOTALL)
 _TASK = re.compile(r"\[([ xX])\][ \t]+")
 
 
@@ -39,7 +45,9 @@ def install(markdown: MarkdownIt) -> None:
     markdown.block.ruler.before("reference", "footnote", _footnote, ends)
     markdown.inline.ruler.before("escape", "formula", _formula)
     markdown.inline.ruler.before("link", "footnote_reference", _footnote_reference)
+    markdown.inline.ruler.before("autolink", "tag", _tag)
     markdown.core.ruler.before("inline", "tasks", _tasks)
+    markdown.core.ruler.before("inline", "list_numbers", _list_numbers)
 
 
 def _block_step(state: StateBlock, start_line: int, end_line: int, silent: bool) -> bool:
@@ -167,6 +175,39 @@ def _footnote_reference(state: StateInline, silent: bool) -> bool:
         token.content, token.hidden = match[1], not defined
     state.pos = match.end()
     return True
+
+
+def _tag(state: StateInline, silent: bool) -> bool:
+    if state.src[state.pos] != "<":
+        return False
+    if match := _BREAK.match(state.src, state.pos, state.posMax):
+        if not silent:
+            state.push("hardbreak", "br", 0)
+    elif match := _TAG.match(state.src, state.pos, state.posMax):
+        if not silent:
+            name, end = match[1].lower(), state.posMax
+            state.push("tag_open", name, 1)
+            state.pos, state.posMax = match.span(2)
+            state.md.inline.tokenize(state)
+            state.posMax = end
+            state.push("tag_close", name, -1)
+    else:
+        return False
+    state.pos = match.end()
+    return True
+
+
+def _list_numbers(state: StateCore) -> None:
+    """Note in each ordered list how many digits its last number has."""
+    lists: list[tuple[Token, int]] = []
+    for token in state.tokens:
+        if token.type == "ordered_list_open":
+            lists.append((token, int(token.attrGet("start") or 1)))
+        elif token.type == "list_item_open" and lists and token.level == lists[-1][0].level + 1:
+            lists[-1] = (lists[-1][0], lists[-1][1] + 1)
+        elif token.type == "ordered_list_close":
+            opened, following = lists.pop()
+            opened.meta["digits"] = len(str(following - 1))
 
 
 def _tasks(state: StateCore) -> None:

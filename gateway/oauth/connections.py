@@ -18,6 +18,7 @@ from oauth2_provider.models import AccessToken, Application, Grant, RefreshToken
 from gateway.keys import CONNECTION, api_key_revoke, key_hash, valid_keys
 from gateway.models import ApiKey
 from memories.audit.log import Action, Actor, audit_record
+from memories.clocks import long_ago
 from memories.errors import Conflict
 from memories.models import Owner
 from memories.services.erasing import ErasureStep, deleting
@@ -101,7 +102,7 @@ def token_find(plain: str) -> FoundToken | None:
 def connection_of_token(plain: str, application: Application) -> ApiKey | None:
     """Return the live connection of an access or refresh token that works, or None for any other token, and for one of
     another app."""
-    usable = Q(revoked=None) | Q(revoked__gt=timezone.now() - GRACE_PERIOD)
+    usable = Q(revoked=None) | ~long_ago("revoked", timezone.now(), age=GRACE_PERIOD)
     for tokens in (RefreshToken.objects.filter(usable), AccessToken.objects.all()):
         own = tokens.filter(token_checksum=key_hash(plain), application=application)
         user_id = own.values_list("user_id", flat=True).first()

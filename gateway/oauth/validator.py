@@ -14,6 +14,7 @@ from gateway.keys import key_hash
 from gateway.oauth.addresses import same_resource
 from gateway.oauth.connections import GRACE_PERIOD, connection_of, tokens_delete
 from gateway.oauth.tokens import SCOPES, scopes_of
+from memories.clocks import CLOCK_SKEW
 
 # The scope that marks a code as used. An unused code has at least one scope.
 _USED = ""
@@ -51,7 +52,9 @@ class Validator(OAuth2Validator):  # type: ignore[misc]  # the library ships no 
         with transaction.atomic():
             # Locked, or the library would take a token that is used between the two looks for a reused one.
             tokens = RefreshToken.objects.select_for_update().filter(token_checksum=key_hash(refresh_token))
-            since = timezone.now() - GRACE_PERIOD
+            now = timezone.now()
+            since = now - GRACE_PERIOD
+            tokens.filter(revoked__gt=now + CLOCK_SKEW).update(revoked=since)  # used while a clock was ahead
             used = next((token for token in tokens if token.revoked and token.revoked > since), None)
             if used is None:
                 valid: bool = super().validate_refresh_token(refresh_token, client, request, *args, **kwargs)

@@ -3,7 +3,6 @@ shorten answers and omit messages, so only words are compared, without case, whi
 functions; of a long text they read only the beginning and the end."""
 
 import re
-import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -14,6 +13,7 @@ from gateway.messages import ChatMessage, last_user_index, text_of
 from gateway.runs.call_ids import runs_called
 from gateway.runs.wrappers import own_words
 from memories.history.matching import common_prefix
+from search.normal_form import normalized
 
 END_CHARS = 4_000  # characters compared at the beginning and at the end of a text
 # The newest messages of a request are compared. Earlier ones say little about where the conversation continues.
@@ -48,13 +48,13 @@ class ComparableMessage:
     @cached_property
     def key(self) -> str:
         """The letters and digits of the text; if there are none, all characters except white space."""
-        folded = unicodedata.normalize("NFKC", self.text).casefold()
+        folded = normalized(self.text).casefold()
         return "".join(_LETTERS.findall(folded)) or "".join(folded.split())
 
     @cached_property
     def trigrams(self) -> frozenset[tuple[str, ...]]:
         """All sequences of three words."""
-        words = _WORDS.findall(unicodedata.normalize("NFKC", self.text).casefold())
+        words = _WORDS.findall(normalized(self.text).casefold())
         words = words if len(words) <= 2 * _END_WORDS else words[:_END_WORDS] + words[-_END_WORDS:]
         return frozenset(zip(*(words[start:] for start in range(_WORDS_PER_TRIGRAM)), strict=False))
 

@@ -38,6 +38,8 @@ class V1Request:
     idempotency_key: str = ""
     is_retry: bool = False
     request_id: str = ""
+    # It has so much text that reading it takes milliseconds.
+    is_large: bool = False
     # The last `/memory` command that the request resends, and its answer; `messages` contain no commands.
     after_command: tuple[str, str] | None = None
     # The attachments of all messages are stored; otherwise only those of the newest message are.

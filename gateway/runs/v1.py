@@ -13,7 +13,7 @@ from django.db import IntegrityError
 from django.utils import timezone
 
 from gateway.agents.rows import agent_find
-from gateway.attachments.storing import large_texts
+from gateway.attachments.storing import has_large
 from gateway.digests import digest
 from gateway.errors import SessionBusy
 from gateway.messages import SYSTEM_ROLES, joined_content, last_user_index, text_of
@@ -122,7 +122,7 @@ def _open_in(match: MatchedSession, lookup: SessionLookup) -> TurnContext:
         earlier = list(islice(spoken, INGEST_MESSAGES))[::-1]
     else:
         earlier = unstored_messages(match, request, before)
-    if not request.history_kept and any(any(large_texts(message.get("content"))) for message in earlier):
+    if not request.history_kept and any(has_large(message.get("content")) for message in earlier):
         raise AttachmentsNotStored
     history = len(earlier) if is_new else 0
     if history:
@@ -162,7 +162,7 @@ def _known_message_count(session: Session, history: Sequence[dict[str, Any]]) ->
     earlier session with this agent, whatever the answers. Two queries, none for a fork."""
     if session.parent_id is not None:
         return len(history)
-    user_texts = ["".join(texts) for role, texts in fingerprint.canonical(history) if role == "user"]
+    user_texts = fingerprint.user_texts(history)
     return _before_turn(history, _known_turns(session.owner_id, session.agent.name, user_texts)) if user_texts else 0
 
 
@@ -192,7 +192,7 @@ def _before_turn(messages: Sequence[dict[str, Any]], turns: int) -> int:
             if count > turns:
                 return place
             answered = False
-        elif message.get("role") == "assistant" and fingerprint.canonical_content(message.get("content")):
+        elif message.get("role") == "assistant" and fingerprint.is_said(message.get("content")):
             answered = True
     return len(messages)
 

@@ -17,6 +17,7 @@ from django.utils import timezone
 from gateway.models import Message, Run, Session
 from gateway.services import clean_title, session_get, sessions_delete
 from memories.caller import UNLIMITED, KeyLimits
+from memories.clocks import CLOCK_SKEW
 from memories.database.access import only_row
 from memories.database.batches import Batch, Slices, in_batches, run_slices_within
 from memories.errors import InvalidRequest, NotFound
@@ -109,9 +110,10 @@ def session_delete_slices(session: Session) -> Slices[None]:
 def sessions_purge(now: datetime) -> int:
     """Delete expired sessions for good, for some seconds; the next call continues. Return their number."""
     discarded = Session.with_deleted.filter(deleted_at__lt=now - RESTORABLE)
+    ahead = Session.with_deleted.filter(deleted_at__gt=now + CLOCK_SKEW)  # deleted while the clock was
     temporary = Session.with_deleted.filter(temporary=True, last_active_at__lt=now - TEMPORARY)
     until, count = monotonic() + PURGE_SECONDS, 0
-    for rows in (discarded, temporary):
+    for rows in (discarded, ahead, temporary):
         for pk, owner_id in rows.order_by("pk").values_list("pk", "owner_id")[:_BATCH]:
             if monotonic() >= until:
                 return count

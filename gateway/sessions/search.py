@@ -17,6 +17,7 @@ from gateway.sessions.message_index import INDEXED, messages_with
 from memories.caller import UNLIMITED, KeyLimits
 from memories.errors import InvalidRequest
 from memories.filters import contains_text
+from search.normal_form import normalized
 
 MAX_QUERY = 200
 """Maximum characters of a query."""
@@ -151,7 +152,7 @@ def _pattern(words: Sequence[str]) -> re.Pattern[str]:
 
 def snippet(text: str, pattern: re.Pattern[str]) -> Snippet:
     """Return the excerpt around the first match, or the beginning of a text without a match."""
-    text = unicodedata.normalize("NFC", text)  # as the words of a query are
+    text = normalized(text, "NFC")  # as the words of a query are
     match = pattern.search(text) or (None if text.isascii() else pattern.search(_folded(text)))
     at = match.start() if match else 0
     start, end = max(0, at - _BEFORE), at + _AFTER

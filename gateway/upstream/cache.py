@@ -21,6 +21,7 @@ from pydantic import ValidationError
 from gateway.models import Configuration, LearnedChange
 from gateway.upstream.changes import NO_OWN_TOOLS, Change, Condition, Kind
 from gateway.upstream_options import UpstreamSettings
+from memories.clocks import lease_over
 from memories.database.access import write_later
 
 logger = logging.getLogger("daybook.upstreams")
@@ -162,7 +163,7 @@ def learned_now() -> list[LearnedChange]:
 
 
 def learned_purge(now: datetime) -> None:
-    LearnedChange.objects.filter(expires_at__lte=now).delete()
+    LearnedChange.objects.filter(lease_over("expires_at", now, lease=LIFETIME)).delete()
 
 
 upstream_cache = UpstreamCache()

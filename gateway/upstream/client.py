@@ -5,6 +5,7 @@ platform, which takes longer than sending the request. So a request is built her
 SDK's own HTTP client (docs/decisions/0049, 0053)."""
 
 import asyncio
+from collections.abc import Callable
 from functools import cached_property
 from itertools import chain
 from typing import Any
@@ -16,23 +17,11 @@ from memories.json_output import LongTextEncoder
 
 MAX_COOKIES = 50
 """Cookies of a server that are sent back; if it sets more, all are dropped, since each costs time in every request."""
-_LONG_TEXT, _LONG_LIST = 500_000, 500
 _as_json = LongTextEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
 
 
-def _as_bytes(body: dict[str, Any]) -> bytes:
-    return _as_json(body).encode()
-
-
-def _is_long(body: dict[str, Any]) -> bool:
-    """Return True if encoding the body takes milliseconds, for which it would block the event loop."""
-    messages = body.get("messages") or ()
-    values = chain(body.values(), (message.get("content") for message in messages))
-    return any(
-        len(value) > (_LONG_TEXT if isinstance(value, str) else _LONG_LIST)
-        for value in values
-        if isinstance(value, str | list)
-    )
+def _as_bytes(body: Callable[[], dict[str, Any]]) -> bytes:
+    return _as_json(body()).encode()
 
 
 class UpstreamClient(openai.AsyncOpenAI):
@@ -62,14 +51,21 @@ class UpstreamClient(openai.AsyncOpenAI):
         return f"{openai.AsyncOpenAI.__name__}/Python {self._version}"
 
     async def opened(
-        self, path: str, body: dict[str, Any], *, headers: dict[str, str], query: dict[str, str], limits: openai.Timeout
+        self,
+        path: str,
+        body: Callable[[], dict[str, Any]],
+        *,
+        is_long: bool = False,
+        headers: dict[str, str],
+        query: dict[str, str],
+        limits: openai.Timeout,
     ) -> httpx2.Response:
-        """Send a POST and return the response before its body is read. Raises the errors of httpx2, and ValueError for
-        a body that cannot be written as JSON."""
+        """Send a POST and return the response before its body is read. With `is_long`, `body` is called in a thread.
+        Raises the errors of httpx2, and ValueError for a body that cannot be written as JSON."""
         key = (path, *query.items())
         if (url := self._urls.get(key)) is None:
             url = self._urls[key] = httpx2.URL(f"{self.base_url}{path.removeprefix('/')}", params=query or None)
-        encoded = await asyncio.to_thread(_as_bytes, body) if _is_long(body) else _as_bytes(body)
+        encoded = await asyncio.to_thread(_as_bytes, body) if is_long else _as_bytes(body)
         sent = self._headers.copy()
         for name, value in chain(self.auth_headers.items(), headers.items()):
             sent[name] = value

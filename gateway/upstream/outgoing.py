@@ -99,11 +99,12 @@ def _with_results_behind_calls(given: Iterable[ChatMessage]) -> list[ChatMessage
     without them."""
     messages: list[tuple[ChatMessage, dict[str, list[ChatMessage]]]] = []  # each with the results of its calls, by id
     results: dict[str, list[ChatMessage]] = {}  # of all calls, by id
+    without_calls: dict[str, list[ChatMessage]] = {}
     for message in given:
         if message.get("role") == "tool" and (moved := results.get(str(message.get("tool_call_id")))) is not None:
             moved.append(message)
             continue
-        own: dict[str, list[ChatMessage]] = {str(call.get("id")): [] for call in calls_in(message)}
+        own = {str(call.get("id")): [] for call in calls_in(message)} if message.get("tool_calls") else without_calls
         results |= own
         messages.append((message, own))
     ordered: list[ChatMessage] = []
@@ -189,7 +190,8 @@ def _text_results(messages: Iterable[ChatMessage]) -> list[ChatMessage]:
                 converted.append({"role": "user", "content": moved})
             converted.append(message)
             moved = []
-            call_ids.update(str(call.get("id")) for call in calls_in(message))
+            if message.get("tool_calls"):
+                call_ids.update(str(call.get("id")) for call in calls_in(message))
             continue
         media, rest = _split_media(message.get("content"))
         if str(message.get("tool_call_id")) not in call_ids:

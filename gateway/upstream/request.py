@@ -21,6 +21,7 @@ CHAT, COMPLETIONS, EMBEDDINGS = "/chat/completions", "/completions", "/embedding
 """Endpoint paths, relative to the upstream's base URL."""
 _AFTER_END = 5.0  # seconds to wait for data after the end of an answer, such as the usage
 _TOO_LONG = "The model server took too long to answer."
+_LONG_CHARS, _CHARS_PER_VALUE = 500_000, 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +89,17 @@ class ModelRequest:
     @property
     def single_choice(self) -> bool:
         return self.path == CHAT and self.parameters.get("n") in (None, 1)
+
+    @property
+    def is_long(self) -> bool:
+        """Whether writing its body takes milliseconds, for which it would block the event loop."""
+        left, waiting = _LONG_CHARS, [self.parameters, self.messages]
+        while waiting and left > 0:
+            value: Any = waiting.pop()
+            left -= _CHARS_PER_VALUE + (len(value) if isinstance(value, str) else 0)
+            if isinstance(value, dict | list | tuple):
+                waiting += value.values() if isinstance(value, dict) else value
+        return left <= 0
 
     def dialect(self) -> Dialect:
         dialect = dialect_of(self.upstream)

@@ -121,7 +121,8 @@ class OpenAIModel:
         # A dialect's headers go with each request, since the dialect may change while the client is in use.
         sending = client.opened(
             adapted.request.path,
-            adapted.body(),
+            adapted.body,
+            is_long=adapted.request.is_long,
             headers={**dialect.headers_with(client.api_key), **adapted.request.headers()},
             query=dict(dialect.query),
             # Deadlines limits the rest of the time.

@@ -25,6 +25,7 @@ from gateway.jobs import enqueue, lease_extend, lease_release, lease_take, run_a
 from gateway.models import Webhook
 from gateway.webhooks.sending import SECONDS, DeliveryOutcome, client, send
 from gateway.webhooks.signing import secret_of, signed_headers
+from memories.clocks import lease_over
 from memories.database.access import in_thread
 from memories.messaging.outbox import notification_json
 from memories.models import Notification
@@ -93,7 +94,7 @@ def pause_after(failures: int) -> timedelta:
 
 def _due(now: datetime) -> "QuerySet[Webhook]":
     """Return the webhooks of active users with pending notifications whose next attempt is due."""
-    waited = Q(next_attempt_at=None) | Q(next_attempt_at__lte=now)
+    waited = Q(next_attempt_at=None) | lease_over("next_attempt_at", now, lease=_MAX_PAUSE)
     rows = Webhook.objects.filter(of_active_accounts(), waited, disabled_at__isnull=True)
     return rows.filter(owner__notification_seq__gt=F("delivered_seq"))
 

@@ -39,6 +39,10 @@ def _same_list(entry: AuditEntry) -> str:
     return ", ".join(f"{row.owner or 'nobody'} ({row.count})" for row in rows.order_by("pk"))
 
 
+def _limit(characters: int) -> str:
+    return f"{characters:,}" if characters else "No limit"
+
+
 @admin.register(Owner)
 class OwnerAdmin(ReadOnlyAdmin):
     """Owners of memories. The owner filters of other lists use this page's search."""
@@ -77,14 +81,17 @@ class BookAdmin(ReadOnlyAdmin):
 class BookLimitsAdmin(ReadOnlyAdmin):
     """The budgets of books, as the agents that use a book set them."""
 
-    list_display = ("name", "user_char_limit", "memory_char_limit")
+    list_display = ("name", "for_user", "for_memory")
+
+    for_user = column("User limit (characters)", lambda limits: _limit(limits.user_char_limit))
+    for_memory = column("Memory limit (characters)", lambda limits: _limit(limits.memory_char_limit))
 
 
 @admin.register(Notification)
 class NotificationAdmin(ReadOnlyAdmin):
     """Notifications sent to the owners' browsers."""
 
-    list_display = ("seq", "owner", "kind", "text", "when")
+    list_display = ("seq", "owner", "kind_name", "text", "when")
     list_select_related = ("owner__user",)
     list_filter = (
         OWNER_FILTER,
@@ -92,6 +99,7 @@ class NotificationAdmin(ReadOnlyAdmin):
         ("created_at", DayFilter),
     )
 
+    kind_name = column("Kind", lambda notification: notification.kind)  # as in the filter, the API and webhooks
     when = moment_column("created_at", "When")
 
 

@@ -11,7 +11,7 @@ from django.http import StreamingHttpResponse
 
 from memories.api.serializers import memory_json, revision_json
 from memories.database.access import in_patient_read_thread
-from memories.json_output import json_line
+from memories.json_output import LongTextEncoder, json_line
 from memories.models import Memory, Revision
 from memories.selectors import PAGE, paged
 
@@ -73,7 +73,7 @@ def download(lines: Iterator[str], name: str, content_type: str = CONTENT_TYPE) 
 
 
 def _line(data: dict[str, Any]) -> str:
-    return json_line(data, default=_plain) + "\n"
+    return json_line(data, default=_plain, cls=LongTextEncoder) + "\n"
 
 
 def _plain(value: Any) -> str:

@@ -26,6 +26,7 @@ from memories.imports.files import Upload
 from memories.imports.formats import AUTO, FORMATS, IMPORT_TYPES
 from memories.imports.running import ImportRequest, import_slices
 from memories.limits import IMPORTS, ShortText
+from memories.open_counts import OpenCounts
 from memories.selectors import require_book
 
 router = Router(tags=["Import and export"])
@@ -35,7 +36,7 @@ _BYTES = {"schema": {"type": "string", "format": "binary", "maxLength": settings
 FILES: dict[str, Any] = LINES | dict.fromkeys(IMPORT_TYPES, _BYTES)
 _SMALL_BYTES = 64_000  # of an upload that unpacks to little
 _RETRY_AFTER = 5  # seconds
-_owners: set[UUID] = set()  # those with a running import
+_running = OpenCounts[UUID]()  # imports by owner
 FormatName = Annotated[str, Field(max_length=20, json_schema_extra={"enum": [AUTO, *FORMATS]})]
 
 
@@ -102,15 +103,14 @@ def _counted(owner_id: UUID, size: int) -> Iterator[None]:
     if size <= _SMALL_BYTES:
         yield
         return
-    if owner_id in _owners:
-        raise RateLimited("Another import of yours is running. Try again when it has ended.", retry_after=_RETRY_AFTER)
-    if len(_owners) >= IMPORTS:
+    if len(_running) >= IMPORTS and owner_id not in _running:
         raise Overloaded("Too many people are importing. Try again in a moment.", retry_after=_RETRY_AFTER)
-    _owners.add(owner_id)
+    if not _running.enter(owner_id, limit=1):
+        raise RateLimited("Another import of yours is running. Try again when it has ended.", retry_after=_RETRY_AFTER)
     try:
         yield
     finally:
-        _owners.discard(owner_id)
+        _running.leave(owner_id)
 
 
 def _export_record(caller: Caller, book: str | None) -> None:

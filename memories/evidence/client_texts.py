@@ -5,14 +5,19 @@ linear in the length of the text."""
 import re
 from dataclasses import dataclass
 
-# Instructions that clients append to a message: aider for edits, Open WebUI for running code, Cline for calling a tool.
+# Instructions that clients append to a message: aider for edits, Open WebUI for running code, Cline for calling a tool,
+# Genkit for the form of the answer.
 _TRAILING_RULES = re.compile(
     r"^# (?:\*SEARCH/REPLACE block\*|V4A Diff Format) Rules:[ \t]*$"
     r"|^# File editing rules:\n\nReturn edits similar to unified diffs"
     r"|^To suggest changes to a file you MUST return the entire content of the updated file\.\nYou MUST use this "
     r"|^#### Code Interpreter\n\nYou have access to a Python code interpreter via:"
     r"|^\[SYSTEM\] This run is not complete until you call one of these terminal completion tools: [^\n]{1,2000} call "
-    r"the appropriate terminal completion tool now\.\s*\Z",
+    r"the appropriate terminal completion tool now\.\s*\Z"
+    r"|^Output should be (?:in JSON format and|a JSON array|JSONL format, [^\n]{1,200}) conform(?:ing)? to the "
+    r"following schema:\s{1,9}```\n[^\n]*+\n```\s*\Z"
+    r"|^Output should be ONLY one of the following enum values\. Do not output any additional information or add "
+    r"quotes\.$",
     re.MULTILINE,
 )
 # Messages that clients write themselves and send as the user: files and examples (aider), descriptions of the
@@ -51,7 +56,9 @@ _SUMMARISED = re.compile(
     r"\s*(?:I spoke to you previously about a number of things\.\n"
     r"|Another language model started to solve this problem and produced a summary"
     r"|This session is being continued from a previous conversation that ran out of context"
-    r"|Here is a summary of the conversation to date:\s)"
+    r"|Here is a summary of the conversation to date:\s"
+    r"|Previous conversation summary: "
+    r"|The conversation so far has been compacted to free up context\. What follows is your own working summary )"
 )
 _OUTPUT_PREFIX, _OUTPUT_SUFFIX = (
     "Code output: ",
@@ -61,7 +68,17 @@ _OUTPUT_PREFIX, _OUTPUT_SUFFIX = (
 MESSAGE_TAGS = frozenset({"user_input", "user_message", "user_query", "task", "feedback"})
 # Names of tags that clients write: camelCase or with a joint, as none of HTML's, and some common words.
 CLIENT_TAG = r"[a-z]{2,20}[A-Z]\w{0,20}|[A-Za-z]{1,20}[_-][\w-]{1,20}|attachments?|context|documents?|files?"
-_QUESTION_PREFIX, _QUESTION_MARKER = "### Task:", "</context>"
+# How a message with documents before the person's question begins, and the mark between them: Open WebUI, BeeAI
+_WITH_CONTEXT = (
+    (re.compile(r"\s*### Task:"), "</context>"),
+    (
+        re.compile(
+            r"\s*This is the (?:context (?:relevant to the task|that you are working with)"
+            r"|expected criteria for your output):\n"
+        ),
+        "\nYour task: ",
+    ),
+)
 # What VS Code writes around a person's message, behind elements with the date, the state of the editor and reminders. A
 # text with a second such tag may be a pasted one that imitates it.
 _REQUEST_BEGINS = re.compile(
@@ -85,19 +102,22 @@ ANNOUNCEMENT = (
     r"|Called the \w{1,20} tool with the following input: [^\n]{1,4000}"
 )
 _ANNOUNCEMENT = re.compile(rf"\s*(?:{ANNOUNCEMENT})\s*")
-# What smolagents puts before a person's message, and the output of code, to which it appends their next message
-_TASK_PREFIX = "New task:\n"
-_NEXT_TASK = f"\n{_TASK_PREFIX}"
+# What smolagents or BeeAI puts before or around a person's message
+_TASK = re.compile(r"(?:New task:\n|Your task: )(.*)", re.DOTALL)
+_DATED = re.compile(r"Message: (.*)\n\nThis message was created at [\d:.TZ-]{10,30}\s*\Z", re.DOTALL)
+# The output of code, to which smolagents appends the person's next message
+_NEXT_TASK = "\nNew task:\n"
 _CODE_OUTPUT = re.compile(
     r"Observation:\nExecution logs:"
     r"|(?:Call id: call_\w{1,64}\n)?Error:\n(?:Error in code parsing|Code execution failed)"
 )
 _LAST_OUTPUT = "\nLast output from code snippet:\n"  # ends the output
 _LAST_STEP = re.compile(r"\bfinal_answer\(")
-# Calls that a model writes as text for its client, and what begins the result: ReAct (LlamaIndex, LangChain, crewAI)
-_REACT_CALL = re.compile(r"^[ \t*]*Action(?: \d{1,3})?:", re.MULTILINE)
-_REACT_INPUT = re.compile(r"^[ \t*]*Action Input(?: \d{1,3})?:", re.MULTILINE)
-_REACT_RESULT = re.compile(r"^[ \t*]*Observation(?: \d{1,3})?:", re.MULTILINE)
+# Calls that a model writes as text for its client, and what begins the result: ReAct (LlamaIndex, LangChain, crewAI;
+# BeeAI has other words)
+_REACT_CALL = re.compile(r"^[ \t*]*(?:Action(?: \d{1,3})?|Function Name):", re.MULTILINE)
+_REACT_INPUT = re.compile(r"^[ \t*]*(?:Action Input(?: \d{1,3})?|Function Input):", re.MULTILINE)
+_REACT_RESULT = re.compile(r"^[ \t*]*(?:Observation(?: \d{1,3})?|Function Output):", re.MULTILINE)
 # LangChain's prompts contain an example of both, then the person's message, and behind it the calls and results so far.
 _REACT_PROMPT_END, _REACT_STEPS = "\nBegin!", "\nThought:"
 _REACT_QUESTION = re.compile(r"^(?:Question|New input):[ \t]?", re.MULTILINE)
@@ -152,7 +172,8 @@ def announces_text(text: str) -> bool:
 
 def begins_with_summary(text: str) -> bool:
     """Return True if a message begins with a summary by a model that a client sends as the user: aider, Codex, Claude
-    Code, LangChain. The person's next words may follow in it, so `is_written_by_client` does not include these."""
+    Code, LangChain, Flowise, Kimi Code. The person's next words may follow in it, so `is_written_by_client` does not
+    include these."""
     return bool(_SUMMARISED.match(text))
 
 
@@ -163,9 +184,9 @@ def react_prompt_end(text: str, *, last: bool = False) -> int:
 
 
 def question_span(text: str, *, other: bool = False) -> tuple[int, int]:
-    """Return the span of the person's own message after Open WebUI's documents, VS Code's context or smolagents' output
-    of code, or within LangChain's prompt for calls as text or a prompt with what a search has found. Any other message
-    is the person's own as a whole.
+    """Return the span of the person's own message after Open WebUI's or BeeAI's documents, VS Code's context or
+    smolagents' output of code, or within LangChain's prompt for calls as text or a prompt with what a search has found.
+    Any other message is the person's own as a whole.
 
     The mark before it may occur several times, since documents and pasted texts may contain it, too. With `other` it is
     taken at the opposite end: the first one instead of the last, or in LangChain's prompt the last one."""
@@ -173,8 +194,8 @@ def question_span(text: str, *, other: bool = False) -> tuple[int, int]:
     latest = text.find if other else text.rfind
     if text.rstrip().endswith(_REQUEST_ENDS) and (request := _REQUEST_BEGINS.match(text)):
         return request.end(), text.rfind(_REQUEST_ENDS)
-    if text.startswith(_TASK_PREFIX):
-        return len(_TASK_PREFIX), len(text)
+    if task := _TASK.match(text) or _DATED.match(text):
+        return task.span(1)
     if _CODE_OUTPUT.match(text):
         at = latest(_NEXT_TASK)
         if at >= 0 and _LAST_OUTPUT in text[at:]:  # the mark was printed
@@ -192,10 +213,9 @@ def question_span(text: str, *, other: bool = False) -> tuple[int, int]:
         begins = asked[0 if other else -1]
         ends = _RETRIEVAL_OTHER.search(text, begins)
         return begins, ends.start() if ends else len(text)
-    if not text.lstrip().startswith(_QUESTION_PREFIX):
-        return whole
-    at = latest(_QUESTION_MARKER)
-    return (at + len(_QUESTION_MARKER), len(text)) if at >= 0 else whole
+    mark = next((mark for begins_with, mark in _WITH_CONTEXT if begins_with.match(text)), "")
+    at = latest(mark) if mark else -1
+    return (at + len(mark), len(text)) if at >= 0 else whole
 
 
 def without_rules(text: str) -> str:

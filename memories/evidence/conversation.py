@@ -5,6 +5,7 @@ import calendar
 from collections.abc import Sequence, Set
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import pairwise
 
 from memories.evidence.instructions import (
     ENGLISH,
@@ -38,6 +39,7 @@ from memories.evidence.support import (
 )
 from memories.models import Evidence, EvidenceKind
 from prompts.memory import without_tags
+from search.tokens import tokens_of
 from search.vectors import static_vectors
 
 MAX_QUOTE_CHARS = 300  # a longer quote is truncated when it is stored
@@ -159,11 +161,23 @@ class Conversation:
         return self._of_window(window) if window else None
 
     def foreign_label(self, label: str) -> Evidence | None:
-        """Return the foreign text with several words, or a name, of a label that the person's words lack, or None.
-        Meanings are not compared, since a label is about the topic of the text."""
-        own = self._windows[EvidenceKind.OWN_WORDS].by_term.keys()
-        coverage, window = closest_by_terms(MemoryTerms.of(label), self._foreign, without=own)
-        return self._of_window(window) if window and coverage >= MIN_FOREIGN_SHARE else None
+        """Return the foreign text with successive words, or a name, of a label that the person's words lack, or None.
+        Words of it that are apart do not count and meanings are not compared, since a label is about the topic of the
+        text."""
+        terms = MemoryTerms.of(label)
+        asked = terms.weights.keys() - self._windows[EvidenceKind.OWN_WORDS].by_term.keys()
+        for window in self._foreign.sharing(asked):
+            shared = window.terms & asked
+            if terms.coverage(shared) >= MIN_FOREIGN_SHARE and (shared & terms.names or self._succeed(window, shared)):
+                return self._of_window(window)
+        return None
+
+    def _succeed(self, window: Window, terms: Set[str]) -> bool:
+        """Return True if two of these terms are next to each other in a window, not counting function words."""
+        if len(terms) < 2:
+            return False
+        said = [token.term for token in tokens_of(self.passages[window.passage].text[window.start : window.end])]
+        return any(one != other and {one, other} <= terms for one, other in pairwise(said))
 
     def _closest_message(self, content: str, memory_terms: MemoryTerms, own: Set[str], previous: str) -> Window | None:
         coverage, window = closest_by_terms(memory_terms, self._foreign, without=own)

@@ -2,17 +2,21 @@
 quote matches any omitted text."""
 
 import re
-import unicodedata
+
+from search.normal_form import normalized
 
 MIN_QUOTE_CHARS = 3  # letters and digits; shorter texts occur everywhere
 _SLICE = 1000  # characters that are folded at once on the way to the span
+_PIECE = 20_000
 _NON_WORD = re.compile(r"[\W_]+")
 _ELLIPSIS = re.compile(r"[\[(]?(?:…|\.{3,})[\])]?")
 
 
 def folded(text: str) -> str:
     """Return only the letters and digits of a text, with case and width folded."""
-    return _NON_WORD.sub("", unicodedata.normalize("NFKC", text).casefold())
+    text = normalized(text).casefold()
+    pieces = (text[start : start + _PIECE] for start in range(0, len(text), _PIECE))  # a call holds the GIL
+    return "".join([_NON_WORD.sub("", piece) for piece in pieces])
 
 
 def quote_parts(quote: str) -> list[str]:

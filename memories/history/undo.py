@@ -142,6 +142,8 @@ class _Undoing:
             steps = undo_steps(self.change_set.owner_id, [self.change_set.pk])
             family = {self.change_set.pk, *(undo.pk for _, undo, _ in steps)}
             self._revert(writer, memories, family, last=last)
+            if self.root.kind == ChangeSet.Kind.CLEAR:
+                writer.changes()  # also if it had no memories, so that it is known to be undone
             if last and self.only is None:
                 documents = artifacts_undo(writer, self.change_set, family)
                 self.result.documents, self.result.documents_skipped = documents

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import BinaryIO
 
+from memories.bidi import isolated
 from memories.database.batches import Slices
 from memories.errors import DomainError, InvalidRequest, TooLarge
 from memories.limits import IMPORT_BYTES, IMPORT_DIRECTORY_BYTES, IMPORT_FILE_BYTES, IMPORT_FILES, IMPORT_RATIO
@@ -48,7 +49,7 @@ class SourceFile:
 
     def place(self, words: str) -> str:
         """Return a position in the file for people, such as `memories.json, memories 3`."""
-        return f"{self.name}, {words}" if self.name else words[:1].upper() + words[1:]
+        return f"{isolated(self.name)}, {words}" if self.name else words[:1].upper() + words[1:]
 
 
 class Files:
@@ -85,13 +86,13 @@ class Files:
             raise _too_large(name)
         if info.compress_type not in _METHODS:
             raise InvalidRequest(
-                f"{name} is packed with another method than Deflate. Unpack the archive and import the file itself. "
-                "Nothing was imported."
+                f"{isolated(name)} is packed with another method than Deflate. Unpack the archive and import the file "
+                "itself. Nothing was imported."
             )
         if info.file_size > _SMALL_BYTES and info.file_size > IMPORT_RATIO * info.compress_size:
             raise InvalidRequest(
-                f"{name} is compressed by a factor of more than {IMPORT_RATIO}. Unpack the archive and import the "
-                "file itself. Nothing was imported."
+                f"{isolated(name)} is compressed by a factor of more than {IMPORT_RATIO}. Unpack the archive and "
+                "import the file itself. Nothing was imported."
             )
         chunks: list[bytes] = []
         size = 0
@@ -105,8 +106,8 @@ class Files:
                     yield
         except _UNREADABLE:
             raise InvalidRequest(
-                f"{name} cannot be unpacked: it is damaged or encrypted. Download the export again, or unpack it and "
-                "import the file itself. Nothing was imported."
+                f"{isolated(name)} cannot be unpacked: it is damaged or encrypted. Download the export again, or "
+                "unpack it and import the file itself. Nothing was imported."
             ) from None
         self._remaining_bytes -= size
         return b"".join(chunks)
@@ -171,7 +172,7 @@ def _rank(name: str) -> int | None:
 
 def _too_large(name: str) -> DomainError:
     return TooLarge(
-        f"{name} has more than {IMPORT_FILE_BYTES // 1_000_000} MB, or all files together more than "
+        f"{isolated(name)} has more than {IMPORT_FILE_BYTES // 1_000_000} MB, or all files together more than "
         f"{IMPORT_BYTES // 1_000_000} MB. Split it. Nothing was imported.",
         limit=IMPORT_FILE_BYTES,
     )

@@ -165,9 +165,10 @@ class Watcher:
             if self._is_failing:
                 logger.info("Invalidations can be read again.")
             self._is_failing = False
-        except DatabaseError as error:
+        except Exception as error:  # the thread must survive, or this process would keep what was forgotten
             if not self._is_failing:
-                logger.warning("Invalidations cannot be read (%s); caches stay empty meanwhile.", type(error).__name__)
+                said = "Invalidations cannot be read (%s); caches stay empty meanwhile."
+                logger.warning(said, type(error).__name__, exc_info=not isinstance(error, DatabaseError))
             self._is_failing = True
             clear_all()
 

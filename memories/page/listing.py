@@ -83,6 +83,8 @@ class MemoryList:
             return f"{count} match{'es' if self.total == 1 else ''} “{filters.query}”, {order}."
         if filters.deleted:
             kept = f"Each can be restored for {settings.UNDO_DAYS} days."
+            if not self.total and self.counts.deleted:
+                return "No deleted memories match these filters."
             return f"{self.total:,} deleted, {order}. {kept}" if self.total else f"Nothing deleted. {kept}"
         if filters.narrowed:
             of = f"{self.total:,} of {memory_words(self.counts.live)}, {order}."

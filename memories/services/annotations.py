@@ -32,7 +32,9 @@ def usage_add(owner_id: UUID, counts: Mapping[int, int], used_at: datetime) -> N
 
 def keywords_wanted() -> Q:
     """Return the condition for memories whose keywords were not requested for their content, nor claimed recently."""
-    claimed = Q(keywords_for__startswith=_CLAIMED, keywords_for__gt=_claim(timezone.now() - _CLAIM_LIFETIME))
+    now = timezone.now()
+    lasting = (_claim(now - _CLAIM_LIFETIME), _claim(now + _CLAIM_LIFETIME))  # not one of a clock that was ahead
+    claimed = Q(keywords_for__startswith=_CLAIMED, keywords_for__range=lasting)
     return ~Q(keywords_for=F("content_key")) & ~claimed
 
 

@@ -41,7 +41,7 @@ class ConsolidatedBookAdmin(BookAdmin):
         """Return True if the user may start and stop runs."""
         return bool(request.user.has_perm(PERMISSION))
 
-    @admin.action(description="Consolidate now …", permissions=["consolidate"])
+    @admin.action(description="Consolidate now…", permissions=["consolidate"])
     def consolidate_books(self, request: HttpRequest, queryset: QuerySet[Book]) -> HttpResponse | None:
         keys = [str(key) for key in queryset.values_list("pk", flat=True)[: MAX_BOOKS + 1]]
         if len(keys) > MAX_BOOKS:

@@ -16,12 +16,13 @@ from django.utils import timezone
 
 from gateway.models import Session
 from memories.artifacts.store import artifacts_remove, live_artifacts
+from memories.clocks import lease_over
 from memories.database.batches import Slices, in_batches
 from memories.errors import Conflict
 from memories.history.undo import UndoResult
 from memories.messaging import invalidation
 from memories.models import Book, ChangeSet, ClearCode, Memory, ThreadRecord, WriteOrigin
-from memories.selectors import live_in
+from memories.selectors import live_in, undo_steps
 from memories.services import BookWriter, Source, book_changed, book_writing, generations_raise
 from memories.services.erasing import each_page, updating
 from memories.tools import change_json
@@ -97,7 +98,8 @@ def clear_confirmed(book: Book, code: str, *, actor: str) -> Slices[ClearResult]
     source = Source(actor=actor, origin=WriteOrigin.USER, kind=ChangeSet.Kind.CLEAR)
     with transaction.atomic():
         # Deleted first, so that only one of two concurrent requests continues.
-        rows = ClearCode.objects.filter(book=book, sha256=_hash(code.lower()), expires_at__gt=timezone.now())
+        over = lease_over("expires_at", timezone.now(), lease=timedelta(minutes=CODE_MINUTES))
+        rows = ClearCode.objects.filter(~over, book=book, sha256=_hash(code.lower()))
         if rows.delete()[0] != 1:
             raise Conflict("This code is not valid, or was used, or is older than ten minutes. Ask for a new one.")
         contents = contents_of(book)
@@ -164,23 +166,38 @@ def lock_cleared(root: ChangeSet) -> None:
     if root.kind == ChangeSet.Kind.CLEAR:
         passed = extractions_of_clear(root).values("session")
         list(Session.objects.select_for_update(of=("self",), no_key=True).filter(pk__in=passed).order_by("pk"))
-        list(_proposals_of(root).select_for_update(of=("self",)).order_by("pk"))
+        proposals = ReviewRun.objects.filter(Q(pk__in=_proposals_of(root)) | Q(pk__in=_rejected_before(root)))
+        list(proposals.select_for_update(of=("self",)).order_by("pk"))
 
 
 def record_clear_undone(root: ChangeSet, undone: UndoResult, is_undo: bool) -> None:
     """Restore records, notes and proposals when a clear is undone; remove them again when it is redone."""
     if root.kind != ChangeSet.Kind.CLEAR:
         return
-    _return_reviews(root, undo=is_undo)
-    records = ThreadRecord.objects.filter(owner_id=root.owner_id)
+    records, in_effect = ThreadRecord.objects.filter(owner_id=root.owner_id), _clears_in_effect(root)
+    other = max(in_effect, default=None)
+    _return_reviews(root, other, undo=is_undo)
     if is_undo:
+        if other:
+            records.filter(cleared_by=root.pk, run_id__lt=other).update(cleared_by=other)
         records.filter(cleared_by=root.pk).update(cleared_at=None)
     else:
         sessions = extractions_of_clear(root).values("session")
         # A record names its latest clear, which may be another one that was undone since. Ids begin with the time.
         older = Q(cleared_at=None, session_id__in=sessions, run_id__lt=root.pk)
         records.filter(Q(cleared_by=root.pk) | older).update(cleared_at=timezone.now(), cleared_by=root.pk)
-    marks_undo(root, undo=is_undo)
+    marks_undo(root, in_effect, undo=is_undo)
+
+
+def _clears_in_effect(root: ChangeSet) -> list[UUID]:
+    """Return the book's other clears that are in effect. A later one may have found nothing more to clear, so what this
+    one cleared becomes its own when this one is undone."""
+    others = ChangeSet.objects.filter(owner_id=root.owner_id, book=root.book_id, kind=ChangeSet.Kind.CLEAR)
+    clears = list(others.exclude(pk=root.pk).values_list("pk", flat=True))
+    latest: dict[UUID, tuple[UUID, int]] = {}
+    for clear, undo, distance in undo_steps(root.owner_id, clears):
+        latest[clear] = max(latest.get(clear, (undo.pk, distance)), (undo.pk, distance))
+    return [clear for clear in clears if latest.get(clear, (clear, 0))[1] % 2 == 0]
 
 
 def _delete_memories(writer: BookWriter, limit: int, *, through: int | None = None) -> list[dict[str, Any]]:
@@ -211,9 +228,8 @@ def _keep_back(waiting: Sequence[ReviewRun], change_set: ChangeSet) -> None:
         for run in waiting
     ]
     ClearedReview.objects.bulk_create(cleared, batch_size=_BATCH)
-    error = {"code": "cancelled", "message": _REASON, "change_set": str(change_set.pk)}
     runs = ReviewRun.objects.filter(pk__in=[run.pk for run in waiting])
-    reviews_end(runs, ReviewRun.State.CANCELLED, error=error, writes=[])
+    reviews_end(runs, ReviewRun.State.CANCELLED, error=_cleared_error(change_set.pk), writes=[])
 
 
 def _proposals_of(root: ChangeSet) -> "QuerySet[ReviewRun]":
@@ -224,19 +240,37 @@ def _proposals_of(root: ChangeSet) -> "QuerySet[ReviewRun]":
     return ReviewRun.objects.filter(Q(pk__in=named) | older, owner_id=root.owner_id)
 
 
-def _return_reviews(root: ChangeSet, *, undo: bool) -> None:
-    """Undo a clear for reviews: let the writes that it cancelled wait again, unless somebody decided about them since.
-    With `undo` False, redo the clear: cancel them again."""
+def _rejected_before(root: ChangeSet) -> "QuerySet[ReviewRun]":
+    """Return the reviews from before a clear with writes that were rejected or not decided in time."""
+    return ReviewRun.objects.filter(
+        owner_id=root.owner_id, book=root.book_id, pk__lt=root.pk, rejected_at__isnull=False
+    )
+
+
+def _return_reviews(root: ChangeSet, other: UUID | None, *, undo: bool) -> None:
+    """Undo a clear for reviews: let the writes that it cancelled wait again, unless somebody decided about them since,
+    and let rejected ones be approved again. Those from before the `other` clear in effect become its own. With `undo`
+    False, redo the clear: cancel them again."""
     waiting = ReviewRun.State.AWAITING_APPROVAL
+    epoch = Book.objects.values_list("epoch", flat=True).get(pk=root.book_id)
+    rejected = _rejected_before(root)
     if not undo:
         _keep_back(list(_proposals_of(root).filter(state=waiting).order_by("pk")), root)
+        rejected.update(book_epoch=epoch - 1)
         return
-    epoch = Book.objects.values_list("epoch", flat=True).get(pk=root.book_id)
+    (rejected.filter(pk__gt=other) if other else rejected).update(book_epoch=epoch)
     for row in ClearedReview.objects.filter(owner_id=root.owner_id, change_set=root.pk).select_related("review"):
-        if not row.review.orphaned:
-            runs = ReviewRun.objects.filter(pk=row.review_id, state=ReviewRun.State.CANCELLED)
-            cancelled = runs.filter(error__change_set=str(root.pk))
+        cancelled = ReviewRun.objects.filter(pk=row.review_id, state=ReviewRun.State.CANCELLED)
+        cancelled = cancelled.filter(error__change_set=str(root.pk))
+        if other and row.review_id < other:
+            cancelled.update(error=_cleared_error(other))
+            ClearedReview.objects.filter(pk=row.pk).update(change_set=other)
+        elif not row.review.orphaned:
             reviews_end(cancelled, waiting, finished_at=row.waits_since, writes=row.writes, book_epoch=epoch)
+
+
+def _cleared_error(change_set: UUID) -> dict[str, str]:
+    return {"code": "cancelled", "message": _REASON, "change_set": str(change_set)}
 
 
 def _records(book: Book) -> "QuerySet[ThreadRecord]":

@@ -13,6 +13,7 @@ from django.utils import timezone
 
 from gateway.agents.model_choice import BackgroundModels
 from gateway.agents.rows import agent_settings
+from gateway.jobs import LONGEST_PAUSE
 from gateway.models import Session
 from gateway.steps import ModelStepResult
 from gateway.upstream import ModelTarget
@@ -255,5 +256,5 @@ def record_change(owner_id: UUID, book_id: UUID, *, forgotten: bool = False) -> 
 
 
 def retry_pause(attempts: int, seconds: float) -> timedelta:
-    """Return the pause after a failed attempt, each four times as long as the previous one."""
-    return timedelta(seconds=seconds * _RETRY_FACTOR ** (attempts - 1))
+    """Return the pause after a failed attempt, each four times as long as the previous one, at most LONGEST_PAUSE."""
+    return timedelta(seconds=min(seconds * _RETRY_FACTOR ** (attempts - 1), LONGEST_PAUSE.total_seconds()))

@@ -1,6 +1,6 @@
 """How a clear marks sessions as read, so that nothing said before it is read again, and what its undo restores."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -65,13 +65,15 @@ def extractions_of_clear(root: ChangeSet) -> "QuerySet[Extraction]":
     return Extraction.objects.filter(named, owner_id=root.owner_id)
 
 
-def marks_undo(root: ChangeSet, *, undo: bool) -> None:
-    """Undo the marks of a clear, or set them again if `undo` is False; a repeated undo or redo changes nothing. The
-    caller has locked the sessions."""
+def marks_undo(root: ChangeSet, in_effect: Sequence[UUID], *, undo: bool) -> None:
+    """Undo the marks of a clear, or set them again if `undo` is False; a repeated undo or redo changes nothing. If one
+    of the other clears `in_effect` came later and found nothing new to mark, the marks become its own. The caller has
+    locked the sessions."""
     rows = list(extractions_of_clear(root).select_related("session"))
     rows = [row for row in rows if any(by == str(root.pk) for _, by, _ in _clears(row)) == undo]
     if undo:
-        sessions = [row.session for row in rows if _unmark(row, str(root.pk))]
+        later = [str(clear) for clear in in_effect if clear > root.pk]
+        sessions = [row.session for row in rows if _unmark(row, str(root.pk), later)]
         Session.objects.bulk_update(sessions, ["reviewed_through", "turns_since_memory_review"], batch_size=_BATCH)
     else:
         reviewed = mark_reviewed(Session.objects.filter(pk__in=[row.session_id for row in rows]))
@@ -98,18 +100,23 @@ def _mark_cleared(
         _keep(row, clears, [clear for clear in _undone(row) if clear != str(change_set)])
 
 
-def _unmark(row: Extraction, clear: str) -> bool:
-    """Take a clear out of those in effect. After the latest one, restore the position before it and the session's
-    review position, unless the session was reviewed beyond the clear; after another one, the undo of the next does so.
-    Return True if the session was changed."""
+def _unmark(row: Extraction, clear: str, later: Sequence[str]) -> bool:
+    """Take a clear out of those in effect, or replace it with a `later` one that found nothing new to mark. Otherwise,
+    after the latest one, restore the position before it and the session's review position, unless the session was
+    reviewed beyond the clear; after another one, the undo of the next does so. Return True if the session was
+    changed."""
     clears, session = _clears(row), row.session
     place = next(number for number, (_, by, _) in enumerate(clears) if by == clear)
-    *_, saved = clears.pop(place)
-    if place < len(clears):
-        later = clears[place][2]
-        if "reviewed" in saved and "reviewed" in later:
-            saved["reviewed"][1] += later["reviewed"][1]
-        later.update(saved)
+    at, _, saved = clears.pop(place)
+    until = clears[place][1] if place < len(clears) else None
+    if heirs := [other for other in later if until is None or other < until]:
+        clears.insert(place, [at, max(heirs), saved])
+        changes_session = False
+    elif place < len(clears):
+        following = clears[place][2]
+        if "reviewed" in saved and "reviewed" in following:
+            saved["reviewed"][1] += following["reviewed"][1]
+        following.update(saved)
         changes_session = False
     else:
         changes_session = "reviewed" in saved and session.reviewed_through == row.floor_seq

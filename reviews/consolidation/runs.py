@@ -19,6 +19,7 @@ from gateway.agents.model_choice import BackgroundModels
 from gateway.agents.settings import ConsolidationSettings
 from gateway.jobs import LeaseLost, NotClaimed
 from gateway.runs.leases import has_ended, this_process
+from memories.clocks import lease_over
 from memories.errors import DomainError
 from memories.ids import parse_uuid
 from memories.messaging.outbox import notify
@@ -90,11 +91,26 @@ def leases_leave() -> None:
     Lease.objects.filter(name__startswith=_LEASES, holder=lease_holder()).delete()
 
 
-def _leases_free() -> None:
-    """Release the leases of workers that are known to have ended."""
+def _books_held(lease_seconds: float) -> list[UUID]:
+    """Delete the leases that are over, and those of workers that are known to have ended. Return the books of the
+    others."""
+    over = lease_over("expires_at", timezone.now(), lease=timedelta(seconds=lease_seconds))
+    Lease.objects.filter(over, name__startswith=_LEASES).delete()
+    books = []
     for lease in Lease.objects.filter(name__startswith=_LEASES):
         if has_ended(parse_uuid(lease.holder.rpartition(":")[2])):
             jobs.lease_release(lease.name, lease.token)
+        elif book := parse_uuid(lease.name.split(":")[1]):  # names of earlier versions end with a phase
+            books.append(book)
+    return books
+
+
+def _pauses_shorten(now: datetime) -> None:
+    """End the pauses that were set by a clock that was ahead."""
+    paused = ConsolidationRun.objects.filter(jobs.paused_too_long("not_before", now), state__in=ConsolidationRun.OPEN)
+    if runs := list(paused.values_list("pk", flat=True)):
+        Extraction.objects.filter(run__in=runs, state=Extraction.State.QUEUED).update(not_before=now)
+        paused.update(not_before=now)
 
 
 def enqueue(run_id: UUID) -> None:
@@ -118,13 +134,15 @@ def _claim(run_id: UUID) -> ConsolidationClaim:
     run = due_run(ConsolidationRun.objects.filter(pk=run_id).first(), ConsolidationRun.OPEN, "over")
     with transaction.atomic():
         token = jobs.lease_take(lease_name(run.book_id), seconds=limits.lease_seconds, holder=lease_holder())
-        if token is None:
-            raise NotClaimed("lease_held", phase=run.phase)
         rows = ConsolidationRun.objects.filter(pk=run_id, state__in=ConsolidationRun.OPEN, phase=run.phase)
-        if not rows.update(
+        if token and not rows.update(
             state=State.RUNNING, attempts=F("attempts") + 1, started_at=Coalesce(F("started_at"), now), error=None
         ):
             raise NotClaimed("moved_on", phase=run.phase)
+    if token is None:
+        # The worker of a run that was stopped has it. The sweep queues this run as soon as it is released.
+        ConsolidationRun.objects.filter(pk=run_id, state=State.SCHEDULED).update(enqueued_at=None)
+        raise NotClaimed("lease_held", phase=run.phase)
     run = ConsolidationRun.objects.select_related("book").get(pk=run_id)
     claim = ConsolidationClaim(run=run, token=token, limits=limits, meter=Meter(run, limits))
     if cause := _end_impossible(claim):
@@ -238,15 +256,15 @@ def recover() -> int:
     """Enqueue runs whose worker died, and due runs without a job. Runs that nobody requested are limited to
     `parallel_runs`, so that reviews do not have to wait for them. Returns how many were enqueued."""
     now, limits = timezone.now(), consolidation_settings()
-    _leases_free()
-    for run in ConsolidationRun.objects.filter(state=State.RUNNING)[:_BATCH]:
-        if not jobs.lease_is_held(lease_name(run.book_id), seconds=limits.lease_seconds):
-            unchanged = ConsolidationRun.objects.filter(pk=run.pk, state=State.RUNNING, phase=run.phase)
-            unchanged.update(state=State.SCHEDULED, enqueued_at=None)
+    held = _books_held(limits.lease_seconds)
+    _pauses_shorten(now)
+    for run in ConsolidationRun.objects.filter(state=State.RUNNING).exclude(book__in=held)[:_BATCH]:
+        unchanged = ConsolidationRun.objects.filter(pk=run.pk, state=State.RUNNING, phase=run.phase)
+        unchanged.update(state=State.SCHEDULED, enqueued_at=None)
     due = ConsolidationRun.objects.filter(state__in=(State.SCHEDULED, State.PAUSED), not_before__lte=now)
     active = ConsolidationRun.objects.filter(state=State.RUNNING).count() + due.exclude(jobs.without_job(now)).count()
     slots = max(0, limits.parallel_runs - active)
-    lost = due.filter(of_active_accounts(), jobs.without_job(now)).order_by("not_before")
+    lost = due.filter(of_active_accounts(), jobs.without_job(now)).exclude(book__in=held).order_by("not_before")
     count = 0
     for run in [*lost.filter(rebuild=True)[:_BATCH], *lost.filter(rebuild=False)[:slots]]:
         with transaction.atomic():

@@ -2,7 +2,7 @@
 fetched in vain."""
 
 from collections.abc import Iterable, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from uuid import UUID
 
 from django.db.models import Count, Exists, F, OuterRef, Q, QuerySet, Subquery
@@ -12,6 +12,7 @@ from django.utils import timezone
 from gateway.agents.model_choice import BackgroundModels
 from gateway.agents.settings import ConsolidationSettings
 from gateway.models import Message, Run, Session
+from memories.clocks import long_ago, long_since
 from memories.models import Artifact, Book
 from memories.selectors import of_active_accounts
 from memories.services import book_get_or_create
@@ -38,8 +39,12 @@ def readable(limits: ConsolidationSettings) -> "QuerySet[Session]":
         ~in_use(),
         temporary=False,
         last_active_at__gte=now - timedelta(days=limits.max_rollout_age_days),
-        last_active_at__lte=now - timedelta(hours=limits.min_rollout_idle_hours),
-    )
+    ).filter(rested(limits, now))
+
+
+def rested(limits: ConsolidationSettings, now: datetime) -> Q:
+    """Return the condition for sessions that have been idle for long enough."""
+    return long_ago("last_active_at", now, age=timedelta(hours=limits.min_rollout_idle_hours))
 
 
 def sessions_in(book: Book) -> "QuerySet[Session]":
@@ -104,7 +109,8 @@ def cooldown_over(state: ConsolidationState | None, limits: ConsolidationSetting
     """Return True if the last synthesis was long enough ago."""
     if state is None or state.last_synthesis_at is None:
         return True
-    return timezone.now() - state.last_synthesis_at >= timedelta(hours=limits.synthesis_cooldown_hours)
+    cooldown = timedelta(hours=limits.synthesis_cooldown_hours)
+    return long_since(state.last_synthesis_at, timezone.now(), age=cooldown)
 
 
 def end_seq() -> Subquery:
@@ -128,8 +134,8 @@ def has_user_message() -> Exists:
 def _synthesis_due(
     models: BackgroundModels, limits: ConsolidationSettings, max_books: int
 ) -> Iterable[ConsolidationState]:
-    before = timezone.now() - timedelta(hours=limits.synthesis_cooldown_hours)
-    cooled = Q(last_synthesis_at__isnull=True) | Q(last_synthesis_at__lte=before)
+    cooldown = timedelta(hours=limits.synthesis_cooldown_hours)
+    cooled = Q(last_synthesis_at__isnull=True) | long_ago("last_synthesis_at", timezone.now(), age=cooldown)
     open_runs = ConsolidationRun.objects.filter(book_id=OuterRef("book_id"), state__in=ConsolidationRun.OPEN)
     cooled_states = ConsolidationState.objects.filter(of_active_accounts(), cooled, ~Exists(open_runs))
     states = list(models.readable(cooled_states.select_related("book"), "book__name"))

@@ -13,7 +13,7 @@ from memories.api.answers import Moment
 from memories.models import Book
 from memories.number_words import counted
 from memories.viewers import Viewer, zone_of
-from reviews.consolidation.selection import CHANGED, end_seq, has_user_message, in_use, sessions_in
+from reviews.consolidation.selection import CHANGED, end_seq, has_user_message, in_use, rested, sessions_in
 from reviews.models import Extraction
 
 
@@ -36,13 +36,13 @@ def standing_of(book: Book, *, force: bool = False) -> Standing:
     """Return the current standing; with `force`, sessions that could not be read are ready, too. Three queries."""
     limits, now = consolidation_settings(), timezone.now()
     rest = timedelta(hours=limits.min_rollout_idle_hours)
-    idle, oldest = now - rest, now - timedelta(days=limits.max_rollout_age_days)
+    idle, oldest = rested(limits, now), now - timedelta(days=limits.max_rollout_age_days)
     rows = sessions_in(book).annotate(end_seq=end_seq(), busy=in_use()).filter(has_user_message())
     failed = Q(extraction__state=Extraction.State.FAILED)
     changed, given_up = (CHANGED | failed, Q(pk=None)) if force else (CHANGED, failed & ~CHANGED)
-    recent, waiting = Q(last_active_at__gte=oldest), changed & Q(last_active_at__gt=idle)
+    recent, waiting = Q(last_active_at__gte=oldest), changed & ~idle
     counts = rows.aggregate(
-        ready=Count("pk", filter=changed & recent & Q(busy=False, last_active_at__lte=idle)),
+        ready=Count("pk", filter=changed & recent & idle & Q(busy=False)),
         resting=Count("pk", filter=waiting & Q(busy=False)),
         oldest_resting=Min("last_active_at", filter=waiting & Q(busy=False)),
         in_use=Count("pk", filter=changed & recent & Q(busy=True)),

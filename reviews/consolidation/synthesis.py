@@ -31,6 +31,7 @@ from memories.errors import DomainError, RateLimited
 from memories.models import Artifact, ChangeSet, WriteOrigin
 from memories.services import Source, book_writing
 from memories.tokens import text_tokens
+from memories.viewers import zone_of
 from prompts.consolidation import CurrentDocument, SessionNotes, synthesis_messages
 from reviews.consolidation.answers import SynthesisAnswer, parse_synthesis
 from reviews.consolidation.extraction import retry_pause
@@ -105,7 +106,9 @@ def read_sources(claim: ConsolidationClaim) -> Sources | None:
 
 
 def notes_of(claim: ConsolidationClaim) -> tuple[SessionNotes, ...]:
-    """Return the book's notes without secrets, newest session first, within the limits of number and tokens."""
+    """Return the book's notes without secrets, newest session first, within the limits of number and tokens. Their
+    dates are those of the person's time zone."""
+    zone = zone_of(claim.run.owner)
     rows = notes_in(claim.run.book).order_by("-said_at", "-session_id")
     tokens_left = claim.limits.synthesis_token_limit
     notes: list[SessionNotes] = []
@@ -116,7 +119,7 @@ def notes_of(claim: ConsolidationClaim) -> tuple[SessionNotes, ...]:
         notes.append(
             SessionNotes(
                 session_id=str(row.session_id),
-                date=f"{row.said_at:%Y-%m-%d}",
+                date=f"{row.said_at.astimezone(zone):%Y-%m-%d}",
                 raw_memory=scanning.redact(row.raw_memory).text,
                 synopsis=scanning.redact(row.synopsis).text,
             )

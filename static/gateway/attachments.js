@@ -1,6 +1,6 @@
 // Attachments of a message: pictures and files that are chosen, pasted or dropped. Each becomes a content part.
 
-import { element } from "./parts.js";
+import { element, isolated } from "./parts.js";
 
 const PICTURES = new Set(["image/png", "image/jpeg", "image/gif", "image/webp"]);
 const MOST = 10;
@@ -72,9 +72,9 @@ export class Attachments extends EventTarget {
   }
 
   #refusal(file) {
-    if (!file.size) return `${file.name} is empty, or a folder.`;
+    if (!file.size) return `${isolated(file.name)} is empty, or a folder.`;
     const size = this.items.reduce((sum, item) => sum + item.size, file.size);
-    if (size > LARGEST) return `${file.name} is too large: attachments may have ${LARGEST / 1e6} MB in total.`;
+    if (size > LARGEST) return `${isolated(file.name)} is too large: attachments may have ${LARGEST / 1e6} MB in total.`;
     return null;
   }
 
@@ -91,7 +91,7 @@ export class Attachments extends EventTarget {
     show(this.list, this.items);
     for (const [index, entry] of [...this.list.children].entries()) {
       const name = this.items[index].name;
-      const remove = element("button", { type: "button", className: "attached__remove", ariaLabel: `Remove ${name}`, textContent: "×" });
+      const remove = element("button", { type: "button", className: "attached__remove", ariaLabel: `Remove ${isolated(name)}`, textContent: "×" });
       remove.addEventListener("click", () => {
         this.items.splice(index, 1);
         this.#changed();
@@ -107,7 +107,7 @@ export function show(list, items) {
   list.hidden = !items.length;
   list.replaceChildren(
     ...items.map(({ name, picture }) => {
-      const shown = picture ? element("img", { src: picture, alt: name }) : element("span", { className: "attached__file", textContent: name });
+      const shown = picture ? element("img", { src: picture, alt: name }) : element("span", { className: "attached__file", textContent: isolated(name) });
       return element("li", {}, shown);
     }),
   );
@@ -123,7 +123,7 @@ async function itemOf(file) {
   try {
     return await readItem(file);
   } catch {
-    return { refused: `${file.name} could not be read. It may be damaged, or a folder.` };
+    return { refused: `${isolated(file.name)} could not be read. It may be damaged, or a folder.` };
   }
 }
 
@@ -138,8 +138,8 @@ async function readItem(file) {
     return { name, size: file.size, part: { type: "file", file: { filename: name, file_data: await dataUrl(file) } } };
   }
   const text = await textOf(file);
-  if (text === null) return { refused: `${file.name} cannot be attached. Pictures may be PNG, JPEG, GIF or WebP; other files PDF or text in UTF-8.` };
-  if (text.length > LONGEST_TEXT) return { refused: `${file.name} is too long: a text file may have ${LONGEST_TEXT.toLocaleString("en")} characters.` };
+  if (text === null) return { refused: `${isolated(file.name)} cannot be attached. Pictures may be PNG, JPEG, GIF or WebP; other files PDF or text in UTF-8.` };
+  if (text.length > LONGEST_TEXT) return { refused: `${isolated(file.name)} is too long: a text file may have ${LONGEST_TEXT.toLocaleString("en")} characters.` };
   return { name, size: file.size, part: { type: "text", text: `[File ${name}]\n${text}` } };
 }
 

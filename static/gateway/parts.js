@@ -16,6 +16,15 @@ export function fromTemplate(id) {
   return document.getElementById(id).content.cloneNode(true).firstElementChild;
 }
 
+const DIRECTIONS = /[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/gu;
+const TO_THE_LEFT = /[\p{Script=Hebrew}\p{Script=Arabic}\p{Script=Syriac}\p{Script=Thaana}\p{Script=Nko}]/u;
+
+// Returns a name for a sentence, so that the direction of its letters does not turn the rest of the sentence around.
+export function isolated(name) {
+  const plain = name.replaceAll(DIRECTIONS, "");
+  return TO_THE_LEFT.test(plain) ? `\u2068${plain}\u2069` : plain;
+}
+
 // Returns text such as "1 turn" or "1,200 turns".
 export function some(count, one, many = `${one}s`) {
   return `${Number(count).toLocaleString("en")} ${Number(count) === 1 ? one : many}`;

@@ -2,7 +2,7 @@
 
 import { call, refused, showError } from "./api.js";
 import { wordsFor } from "./errors.js";
-import { element } from "./parts.js";
+import { element, isolated } from "./parts.js";
 import { toasts } from "./shell.js";
 
 const DELETED = "daybook:deleted";
@@ -220,12 +220,12 @@ export class SessionActions {
   }
 
   #sayDeleted({ session, title, shown }) {
-    toasts.undoable(`Deleted “${title}”. Memories that came from it stay.`, async () => {
+    toasts.undoable(`Deleted “${isolated(title)}”. Memories that came from it stay.`, async () => {
       await call("POST", `/api/sessions/${session}/restore`);
       this.list.dispatchEvent(new CustomEvent("changed"));
       if (shown) location.href = `/c/${session}/`;
       else await this.list.refresh();
-      return `Restored “${title}”.`;
+      return `Restored “${isolated(title)}”.`;
     });
   }
 }

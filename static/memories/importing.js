@@ -1,7 +1,7 @@
 // Import of a file or of pasted text, with preview and undo.
 
 import { attempt, call } from "../gateway/api.js";
-import { element, some } from "../gateway/parts.js";
+import { element, isolated, some } from "../gateway/parts.js";
 
 const NOTHING = "Nothing is saved yet.";
 const PAUSE = 400; // milliseconds without typing before a preview is requested
@@ -171,7 +171,7 @@ function say(dialog, report, ending) {
     );
   }
   if (fresh) {
-    const titles = report.conversations.titles.slice(0, MOST_TITLES).map(({ title, messages: count }) => `${title || "Untitled"} (${some(count, "message", "messages")})`);
+    const titles = report.conversations.titles.slice(0, MOST_TITLES).map(({ title, messages: count }) => `${isolated(title) || "Untitled"} (${some(count, "message", "messages")})`);
     nodes.push(listOf("rewordings", "Conversations", titles), ...more(fresh - titles.length));
   }
   dialog.querySelector("[data-report]").replaceChildren(...nodes);

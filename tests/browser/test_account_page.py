@@ -49,7 +49,7 @@ def test_a_wrong_password_is_reported_at_its_field(alices: Visitor) -> None:
     page.get_by_role("button", name="Change password").click()
     field = page.get_by_label("Current password")
     expect(field).to_have_attribute("aria-invalid", "true")
-    expect(field).to_have_accessible_description("Your old password was entered incorrectly. Please enter it again.")
+    expect(field).to_have_accessible_description("The current password is not correct.")
     expect(field).to_have_value("")
 
 

@@ -90,7 +90,7 @@ def test_attachments_can_be_removed_and_unsupported_files_are_refused(chat: Page
 
 
 def test_a_damaged_picture_and_a_folder_are_refused_without_losing_the_other_files(chat: Page) -> None:
-    attach(chat, {"name": "torn.png", "mimeType": "image/png", "buffer": PNG[:20]}, DOT)
+    attach(chat, {"name": "torn\u202e.png", "mimeType": "image/png", "buffer": PNG[:20]}, DOT)
     expect(chat.get_by_text("torn.png could not be read.")).to_be_visible()
     expect(chat.get_by_role("button", name="Remove dot.png")).to_be_visible()
     chat.evaluate(

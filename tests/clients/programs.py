@@ -229,26 +229,33 @@ def qwen_code(workspace: Workspace, installed: Path, turns: Sequence[Turn]) -> l
 
 _AGENT = ("remembered", "tools")  # a shell command; agents decide themselves whether to stream
 _AGENTS_SDK = ("openai-agents==0.24.0",)
+_AGENTS_JS = ("@openai/agents@0.20.0", "openai@7.59.0", "zod@4.6.7")
+_GENKIT = ("genkit@1.42.0", "@genkit-ai/compat-oai@1.42.0")
 _PYDANTIC = ("pydantic-ai-slim[openai,anthropic]==2.68.0",)
-_LANGCHAIN_JS = ("langchain@1.5.14", "@langchain/openai@1.5.8", "@langchain/core@1.4.0", "@langchain/langgraph@1.7.3")
+_LANGCHAIN_JS = ("langchain@1.5.14", "@langchain/openai@1.6.0", "@langchain/core@1.4.0", "@langchain/langgraph@1.7.3")
 _AI_SDK = ("ai@7.0.173", "@ai-sdk/openai@4.0.118", "@ai-sdk/openai-compatible@3.0.92", "@ai-sdk/anthropic@4.0.105")
 CHAT, RESPONSES, MESSAGES = "chat completions", "responses", "messages"
 CLIENTS: tuple[Client, ...] = (
     Client(name="openai (Python)", api=CHAT, talk=driver("openai_python.py")),
     Client(name="openai (Python), responses", api=RESPONSES, talk=driver("openai_responses.py")),
-    Client(name="openai (Node)", api=CHAT, talk=driver("openai_node.mjs"), npm=("openai@7.57.0",)),
+    Client(name="openai (Node)", api=CHAT, talk=driver("openai_node.mjs"), npm=("openai@7.59.0",)),
     Client(name="anthropic (Python)", api=MESSAGES, talk=driver("anthropic_python.py")),
     Client(
-        name="anthropic (Node)", api=MESSAGES, talk=driver("anthropic_node.mjs"), npm=("@anthropic-ai/sdk@1.12.0",)
+        name="anthropic (Node)", api=MESSAGES, talk=driver("anthropic_node.mjs"), npm=("@anthropic-ai/sdk@1.15.0",)
     ),
     Client(name="Agents SDK, chat", api=CHAT, talk=driver("agents_python.py", "chat"), pypi=_AGENTS_SDK),
     Client(name="Agents SDK", api=RESPONSES, talk=driver("agents_python.py", "responses"), pypi=_AGENTS_SDK),
+    Client(
+        name="Agents SDK (Node), chat", api=CHAT, talk=driver("agents_node.mjs", "chat_completions"), npm=_AGENTS_JS
+    ),
+    Client(name="Agents SDK (Node)", api=RESPONSES, talk=driver("agents_node.mjs", "responses"), npm=_AGENTS_JS),
     Client(name="AI SDK, compatible", api=CHAT, talk=driver("ai_sdk_node.mjs", "compatible"), npm=_AI_SDK),
     Client(name="AI SDK, openai", api=RESPONSES, talk=driver("ai_sdk_node.mjs", "responses"), npm=_AI_SDK),
     Client(name="AI SDK, anthropic", api=MESSAGES, talk=driver("ai_sdk_node.mjs", "anthropic"), npm=_AI_SDK),
     Client(name="LangChain", api=CHAT, talk=driver("langchain_python.py"), pypi=("langchain-openai==1.7.3",)),
     Client(name="LangGraph (Node), chat", api=CHAT, talk=driver("langgraph_node.mjs", "chat"), npm=_LANGCHAIN_JS),
     Client(name="LangGraph (Node)", api=RESPONSES, talk=driver("langgraph_node.mjs", "responses"), npm=_LANGCHAIN_JS),
+    Client(name="Genkit", api=CHAT, talk=driver("genkit_node.mjs"), npm=_GENKIT),
     Client(name="pydantic-ai, chat", api=CHAT, talk=driver("pydantic_ai_python.py", "chat"), pypi=_PYDANTIC),
     Client(name="pydantic-ai", api=RESPONSES, talk=driver("pydantic_ai_python.py", "responses"), pypi=_PYDANTIC),
     Client(

@@ -122,6 +122,27 @@ def test_spaces_around_a_value_are_removed(monkeypatch: pytest.MonkeyPatch, name
     assert str(getattr(load_environment(), name)) == value.strip()
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "allowed"),
+    [
+        ("PORT", "abc", "whole numbers from 0 to 65,535"),
+        ("WORKERS", "99", "whole numbers from 1 to 64"),
+        ("WORKERS", "1.5", "whole numbers from 1 to 64"),
+        ("DB_BUSY_SECONDS", "nan", "numbers from 0.1 to 60"),
+        ("KEYWORDS_SECONDS", "0", "numbers above 0, up to 86,400"),
+        ("METRICS", "maybe", "true and false"),
+        ("LOG", "xml", "'console' or 'json'"),
+        ("ADMIN_USER", "x" * 151, "at most 150 characters"),
+    ],
+)
+def test_the_error_says_which_values_are_allowed(
+    monkeypatch: pytest.MonkeyPatch, name: str, value: str, allowed: str
+) -> None:
+    monkeypatch.setenv(f"DAYBOOK_{name}", value)
+    with pytest.raises(ConfigurationError, match=rf"^DAYBOOK_{name} is '{value}'; allowed are {allowed}\.$"):
+        load_environment()
+
+
 def test_a_number_is_shown_although_its_name_has_key_in_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DAYBOOK_KEYWORDS_SECONDS", "0")
     with pytest.raises(ConfigurationError, match=r"^DAYBOOK_KEYWORDS_SECONDS is '0'; "):

@@ -157,7 +157,7 @@ def test_a_signing_key_missing_from_the_manifest_is_not_restored(tmp_path: Path,
 
 
 def test_an_attachment_that_cannot_be_read_is_not_left_out_of_a_backup(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A restore with --force deletes the files of the database that it replaces, which this backup should have."""
     key = (uuid7(), hashlib.sha256(b"photo").hexdigest())
@@ -167,6 +167,7 @@ def test_an_attachment_that_cannot_be_read_is_not_left_out_of_a_backup(
     unreadable = rf"^attachments/{file_name(*key)} cannot be read\. Repair or delete it\. Nothing was backed up\.$"
     with pytest.raises(CommandError, match=unreadable):
         files.attachments_copy(tmp_path, tmp_path / "database")
+    assert caplog.text.splitlines()[1:] == [], "no traceback before the error"
     path.rmdir()
     assert files.attachments_copy(tmp_path, tmp_path / "database") == 0
 

@@ -1,6 +1,7 @@
 """/admin/gateway/session/ and /run/: read-only pages of conversations and turns"""
 
 import re
+from datetime import UTC, datetime
 
 import pytest
 from django.db import connection
@@ -10,7 +11,7 @@ from django.urls import reverse
 
 from gateway.admin.transcript import PAGE_MESSAGES, transcript
 from gateway.models import Message, Run, Session
-from memories.models import AuditEntry
+from memories.models import AuditEntry, Owner
 from tests.admin_rows import agent_make, listed, owner_make, row_url, session_make
 
 pytestmark = pytest.mark.django_db
@@ -141,7 +142,17 @@ def test_a_transcript_page_renders_a_limited_number_of_characters(monkeypatch: p
     assert lines[-1]["message"].text == "**Twenty characters**"
 
 
-def test_breadcrumbs_show_the_section_and_the_list(root: Client) -> None:
-    page = root.get("/admin/memories/memory/").content.decode()
-    parts = re.findall(r'<(?:a|span)[^>]*truncate tracking-tight">\s*(.*?)\s*<', page)
-    assert parts == ["Memory", "Memories"]
+def breadcrumbs(root: Client, path: str) -> list[str]:
+    return re.findall(r'<(?:a|span)[^>]*db-crumb"[^>]*>(.*?)<', root.get(path).content.decode())
+
+
+def test_breadcrumbs_show_the_section_the_list_and_the_name_as_it_is(root: Client) -> None:
+    assert breadcrumbs(root, "/admin/memories/memory/") == ["Memory", "Memories"]
+    agent = agent_make("assistant")
+    assert breadcrumbs(root, row_url(agent)) == ["Gateway", "Agents", "assistant"]
+
+
+def test_times_that_django_formats_look_like_all_others(root: Client) -> None:
+    owner = owner_make("alice")
+    Owner.objects.filter(pk=owner.pk).update(created_at=datetime(2026, 11, 3, 19, 5, tzinfo=UTC))
+    assert "3 Nov 2026, 19:05" in root.get(row_url(owner)).content.decode()

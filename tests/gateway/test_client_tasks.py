@@ -230,8 +230,60 @@ TASKS = [
                                   "conversations. You …") + user("Analyze the following conversation and create …")),
     Row("Google ADK: compaction", user("The following is a conversation history between a user and an AI agent. It may "
                                        "or may not start from a compacted history. Please identify…\n\nuser: hi")),
+    Row("Google ADK in JavaScript: compaction", user("The following is a conversation history between a user and an AI "
+        "agent. Please summarize the conversation, focusing on key information …\n\n[Event 1 - Author: user]\nhi")),
+    Row("ADK-TS: compaction", user("You are a helpful assistant tasked with summarizing a conversation history.\n"
+                                   "Please provide a concise summary of the following events, …\n\nEvents …")),
+    Row("LangChain: progressive summary", user("Progressively summarize the lines of conversation provided, adding "
+        "onto the previous summary returning a new summary.\n\nEXAMPLE\n…\nNew lines of conversation:\nHuman: hi\n…")),
+    Row("Flowise: summary", user("Progressively summarize the conversation provided and return a new summary.\n\n"
+                                 "EXAMPLE:\n…\nConversation:\nuser: hi\n\nNew summary:")),
+    Row("Flowise: condition", system("<p>You are part of a multi-agent system designed to make agent coordination and "
+        "execution easy. Your task is to analyze the given input and select one matching scenario from a …")
+        + user('{"input": "Hello", "scenarios": ["a"]}', '{"input": "hi", "scenarios": ["a", "b"]}')),
+    Row("n8n: title", system("You are a helpful assistant") + user("Generate a concise and descriptive title for an AI "
+        "chat conversation starting with the user's message (quoted with '>>>') below.\n\n>>> hi\n\nRequirements:\n…")),
+    Row("n8n: jailbreaks", system("You are a security system designed to detect adversarial jailbreak attempts in user "
+                                  "input.\n\nJAILBREAK ATTEMPTS INCLUDE: …") + user("hi")),
+    Row("n8n: topics", system("You are a content analysis system that determines if text stays on topic.\n\nBUSINESS "
+                              "SCOPE: …") + user("hi")),
+    Row("promptfoo: grading", system("You are grading output according to a user-specified rubric. If the statement in "
+        "the rubric is true, then the …") + user("<Output>\nHello.\n</Output>\n<Rubric>\nis polite\n</Rubric>")),
+    Row("Kimi Code: compaction", user("a", "b", "You are about to run out of context. Create a handoff summary for "
+        "the\nmodel that will resume this task after the earlier conversation is cleared.\n\n--- This …"), STREAM | TOOLS),
+    Row("Kimi Code: whether the server answers", system("You are a connectivity probe. Answer with the …")
+        + user("ping"), STREAM),
     Row("Mastra, Vercel's chatbot: title", system("\n    - you will generate a short title based on the first message "
                                                   "a user begins a conversation with\n    - …") + user("hi")),
+    Row("Mastra: title, later", system("\n      - you will generate a short title based on a conversation transcript "
+        "between a user and an assistant\n      - …") + user("User: hi\nTool Result lookup: tea\nAssistant: Hello.")),
+    Row("Mastra: observations", [*system("You are the memory consciousness of an AI assistant. Your observations will "
+        "be the ONLY information the assistant has about past interactions with this user.\n…"),
+        _message("user", "## Your Task\n\nExtract new observations from the message history above. …"),
+        _message("user", "## New Message History to Observe\n\nUser (12:16 PM): hi")], STREAM),
+    Row("Mastra: reflections", system("You are the memory consciousness of an AI assistant. Your memory observation "
+        "reflections will be the ONLY information the …") + user("## OBSERVATIONS TO REFLECT ON\n\n…"), STREAM),
+    Row("Mastra: moderation", system("You are a content moderation specialist. Your job is to evaluate text content "
+        "for potential policy violations.\n…") + user('Please evaluate the following content …\n\nContent: "hi"')),
+    Row("Mastra: injections", system("You are a prompt injection and jailbreak detection specialist. Your job is to "
+        "analyze text content for potential …") + user('Analyze the following content …:\n\nContent: "hi"')),
+    Row("Mastra: personal data", system("You are a PII (Personally Identifiable Information) detection specialist. …")
+        + user('Analyze the following content for PII (…):\nContent: "hi"')),
+    Row("Mastra: languages", system("You are a language detection specialist. Identify the language of text content "
+                                    "and translate if needed.\n…") + user('Detect language of: "hi"\n\nTarget: …')),
+    Row("Mastra: system prompts", system("You are a system prompt detection agent. Your job is to identify potential "
+        "system prompts, instructions, …") + user("Hello.")),
+    Row("Mastra: structured answers", system("You are a data structuring specialist. Your job is to convert "
+        "unstructured text into a specific JSON format.\n…") + user("Extract and structure the key …"), STREAM),
+    Row("Mastra: goals", system("You are the goal judge. Your decision directly controls whether the assistant "
+                                "continues working toward the goal.\n…") + user("…")),
+    Row("CopilotKit: suggestions", user("hi", "Suggest what the user could say next. Provide clear, highly relevant "
+        "suggestions by calling the `copilotkitSuggest` tool.\nProvide at least 1 and at most 2 …"), STREAM | TOOLS),
+    Row("CopilotKit: suggestions at first", user("Suggest what the user could say next. Provide clear, highly relevant "
+        "suggestions by calling the `copilotkitSuggest` tool.\n…"), STREAM | TOOLS),
+    Row("LangChain: choosing tools", system("Your goal is to select the most relevant tools for answering the user's "
+                                            "query.") + user("hi"), TOOLS),
+    Row("LangChain: playing a tool", user("You are emulating a tool call for testing purposes.\n\nTool: lookup\n…")),
     Row("Strands Agents: summary", system("You are a summarization assistant. Produce a concise factual summary that "
                                           "preserves:\n- …") + user("<content>\nhi\n</content>")),
     Row("AutoGen: who speaks next", user("You are in a role play game. The following roles are available:\nalpha: …\n"
@@ -436,6 +488,13 @@ TURNS = [
     Row("hold on again", user("a", "Hold on again, update your checkpoint."), TOOLS),
     Row("a summary of everything", user("a", "Please create a detailed summary of the conversation so far."), TOOLS),
     Row("a review that somebody asks for", user("a", "Review the conversation above and update two things: …"), TOOLS),
+    Row("a title for a chat", user("Generate a concise and descriptive title for an AI chat conversation.")),
+    Row("a summary that grows", user("Progressively summarize the conversation: first the beginning.")),
+    Row("running out of context", user("a", "You are about to run out of context. What will you forget?"), TOOLS),
+    Row("what to say next", user("hi", "Suggest what the user could say next."), TOOLS),
+    Row("selecting tools", system("Your goal is to select the most relevant tools for a gardener.") + user("A rake?")),
+    Row("a list that asks for a title", user("- Buy tea\n- You will generate a short title for my essay")),
+    Row("a guide with observations", system("You are the memory consciousness of an AI.") + user("hi")),
     Row("hold on", user("a", "Hold on, before you continue, what time is it?"), TOOLS),
 ]  # fmt: skip
 

@@ -126,3 +126,30 @@ def test_next_history_hash_continues_the_hash_of_the_conversation(pairs: list[tu
         conversation.history_hash_before, conversation.user, fingerprint.strip_whitespace("the answer")
     )
     assert read(*messages, user(f"u{last}"), assistant("the  answer"), user("next")).history_hash_before == after
+
+
+CONTENTS = st.sampled_from(
+    [
+        "",
+        " \n",
+        "a b",
+        "/memory view",
+        None,
+        [],
+        [{"type": "text", "text": " "}],
+        [{"type": "text", "text": "c d"}, {"type": "text", "text": "e"}],
+        [{"type": "image_url", "image_url": {"url": "data:,x"}}],
+    ]
+)
+
+
+@given(st.lists(st.tuples(st.sampled_from(["user", "assistant", "tool"]), CONTENTS)))
+def test_the_users_texts_do_not_depend_on_what_was_answered(said: list[tuple[str, Any]]) -> None:
+    messages = [{"role": role, "content": content} for role, content in said]
+    expected = ["".join(texts) for role, texts in fingerprint.canonical(messages) if role == "user"]
+    assert fingerprint.user_texts(messages) == expected
+
+
+def test_white_space_is_removed_from_a_long_text_in_slices() -> None:
+    text = " a\n\u3000b\t" * 30_000
+    assert fingerprint.strip_whitespace(text) == "ab" * 30_000

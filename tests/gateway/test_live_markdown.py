@@ -111,7 +111,7 @@ def test_pieces_are_harmless_at_any_moment_and_end_as_the_whole(pieces: list[str
         assert without_spaces(shown.html()) == without_spaces(render_markdown(text, scope="s"))
 
 
-@given(st.text("ab12|-:*_`[](){}$\\^#>~ \n\r\t!=+.", max_size=120), st.integers(1, 9))
+@given(st.text("ab12|-:*_`[](){}$\\^#>~ \n\r\t!=+.</u", max_size=120), st.integers(1, 9))
 def test_any_text_ends_as_the_rendering_of_the_whole(text: str, size: int) -> None:
     shown = rendered_in_pieces(text, [size])
     if "]:" not in text:  # a link may be defined after its use
@@ -119,7 +119,18 @@ def test_any_text_ends_as_the_rendering_of_the_whole(text: str, size: int) -> No
 
 
 def test_incomplete_markup_is_not_shown() -> None:
-    for text in ("a \\(x", "a $x^", "a **b", "a `b", "a [b](https://c", "a\n\n|b|c|\n|-", "a\n\n\\[\nx\n", "a\n\n- "):
+    for text in (
+        "a \\(x",
+        "a $x^",
+        "a **b",
+        "a `b",
+        "a [b](https://c",
+        "a\n\n|b|c|\n|-",
+        "a\n\n\\[\nx\n",
+        "a\n\n- ",
+        "a <sub>b</s",
+        "a <br",
+    ):
         shown = Shown()
         for sign in text:
             shown.add(sign)

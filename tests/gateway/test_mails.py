@@ -1,13 +1,14 @@
 """Mails over SMTP: an address that cannot be used is logged in one line and does not affect the others"""
 
 from collections.abc import Generator
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
 import time_machine
 from django.contrib.auth.models import User
 from django.test import Client
+from django.utils import timezone
 from django.utils.module_loading import import_string
 from django_q.models import OrmQ, Schedule
 from django_q.scheduler import scheduler
@@ -118,18 +119,54 @@ def test_with_redis_a_worker_is_told_to_send_a_mail_at_once(
     assert queued_later() == ["1"]
 
 
+@pytest.mark.django_db
+def test_a_mail_is_sent_again_if_its_worker_died_while_sending(monkeypatch: pytest.MonkeyPatch) -> None:
+    sent: list[str] = []
+    monkeypatch.setattr("gateway.accounts.password_reset.password_mail", lambda *arguments: sent.append(arguments[0]))
+    jobs.enqueue_kept("gateway.accounts.password_reset.password_mail", "1", "http://testserver")
+    job = scheduled()
+    assert scheduled(after=timedelta()) == [], "it is being executed"
+    assert scheduled(after=timedelta(minutes=6)) == job == scheduled(after=timedelta(minutes=12))
+    jobs.kept_execute(*job[0])
+    jobs.kept_execute(*job[0])
+    assert sent == ["1"]
+    assert not Schedule.objects.exists()
+
+
+@pytest.mark.django_db
+def test_a_mail_that_ends_its_worker_each_time_is_given_up() -> None:
+    jobs.enqueue_kept("gateway.accounts.password_reset.password_mail", "1", "http://testserver")
+    assert [len(scheduled(after=timedelta(minutes=6 * count))) for count in range(4)] == [1, 1, 1, 0]
+    jobs.jobs_purge(timezone.now() + timedelta(minutes=30))
+    assert not Schedule.objects.exists()
+
+
+@pytest.mark.django_db
+def test_a_mail_that_was_queued_while_the_clock_was_ahead_is_sent() -> None:
+    with time_machine.travel(timezone.now() + timedelta(days=365), tick=False):
+        jobs.enqueue_kept("gateway.accounts.password_reset.password_mail", "1", "http://testserver")
+    jobs.jobs_purge(now := timezone.now())
+    assert Schedule.objects.get().next_run == OrmQ.objects.get().lock == now
+
+
 def queued_later() -> list[str]:
-    """The arguments of the job that waits for its time, as django-q2's scheduler reads and queues them then."""
+    """The arguments of the mail that waits for its time. It is not executed a second time."""
     (waiting,) = Schedule.objects.all()
+    (job,) = scheduled(at=waiting.next_run)
+    Schedule.objects.all().delete()
+    return job[2:]
+
+
+def scheduled(*, after: timedelta = timedelta(), at: datetime | None = None) -> list[list[str]]:
+    """The arguments of the kept jobs that django-q2's scheduler queues at a time."""
     queued: list[tuple[Any, ...]] = []
-    with pytest.MonkeyPatch.context() as patch, time_machine.travel(waiting.next_run + timedelta(seconds=1)):
+    now = (at or timezone.now() + after) + timedelta(seconds=1)
+    with pytest.MonkeyPatch.context() as patch, time_machine.travel(now):
         patch.setattr(
             "django_q.scheduler.async_task", lambda *job, **options: queued.append((job, options)) or uuid7().hex
         )
         patch.setattr("django_q.scheduler.close_old_django_connections", lambda: None)
         scheduler(broker=object())
-    ((job, options),) = queued
-    assert job[0] == waiting.func
-    assert options["q_options"]["save"] is False
-    assert not Schedule.objects.exists()
-    return list(job[1:])
+    assert all(options["q_options"]["save"] is False for _, options in queued)
+    assert all(import_string(job[0]) is jobs.kept_execute for job, _ in queued)
+    return [list(job[1:]) for job, _ in queued]

@@ -65,6 +65,10 @@ PIECES = [
     "\\]",
     "[^1]",
     "[^1]: ",
+    "<sub>",
+    "</sub>",
+    "<u>",
+    "<br>",
 ]
 
 
@@ -82,7 +86,7 @@ class Seen(HTMLParser):
 
 HARMLESS = {
     "a": {"href", "title", "rel", "target", "id", "aria-label"},
-    "ol": {"start"},
+    "ol": {"start", "class"},
     "pre": {"tabindex", "aria-label"},
     "code": {"class"},
     "div": {"class", "tabindex", "role", "aria-label"},
@@ -91,8 +95,8 @@ HARMLESS = {
     "math": {"display", "alttext"},
     "p": {"class", "id"},
     "span": {"class", "tabindex", "role", "aria-label"},
-    "td": {"align"},
-    "th": {"align"},
+    "td": {"align", "class"},
+    "th": {"align", "class"},
     **{tag: set(formulas.ATTRIBUTES) for tag in formulas.TAGS - {"math"}},
 }
 LOADING = {"img", "script", "style", "iframe", "object", "embed", "link", "base", "svg", "video", "audio", "form"}
@@ -129,6 +133,42 @@ def test_any_text_renders_to_harmless_html(text: str) -> None:
 
 def test_raw_html_is_shown_as_text() -> None:
     assert render_markdown("a <b>bold</b> claim") == "<p>a &lt;b&gt;bold&lt;/b&gt; claim</p>"
+
+
+def test_tags_for_what_markdown_cannot_write_are_rendered() -> None:
+    assert render_markdown("H<sub>2</sub>O and x<SUP>**2**</SUP>") == (
+        "<p>H<sub>2</sub>O and x<sup><strong>2</strong></sup></p>"
+    )
+    assert "<td>one<br>two<br>three</td>" in render_markdown("|a|\n|-|\n|one<br>two<BR />three|").replace("\n", "")
+    assert render_markdown("<kbd>Ctrl</kbd>+<kbd>C</kbd>") == "<p><kbd>Ctrl</kbd>+<kbd>C</kbd></p>"
+    assert render_markdown("<mark>a <u>b</u></mark>") == "<p><mark>a <u>b</u></mark></p>"
+    assert render_markdown("`<br>` \\<br>") == "<p><code>&lt;br&gt;</code> &lt;br&gt;</p>"
+
+
+@pytest.mark.parametrize(
+    "text", ["a <sub>b", "a </sub> b", "<sub>a\n\nb</sub>", '<sub class="x">a</sub>', "<sub></sub>"]
+)
+def test_such_a_tag_without_its_end_or_with_attributes_is_shown_as_text(text: str) -> None:
+    assert "<sub" not in render_markdown(text)
+    assert "sub" in render_markdown(text)
+
+
+def test_marks_do_not_reach_out_of_a_tag() -> None:
+    assert render_markdown("**a <sub>b** c</sub>") == "<p>**a <sub>b** c</sub></p>"
+
+
+def test_a_line_break_stays_one() -> None:
+    assert render_markdown("Best regards,\nAlice\n\nand  \nmore").replace("\n", "") == (
+        "<p>Best regards,<br>Alice</p><p>and<br>more</p>"
+    )
+
+
+def test_a_list_with_long_numbers_says_so() -> None:
+    assert "<ol>" in render_markdown("1. a\n2. b")
+    assert '<ol start="7">' in render_markdown("7. a\n2. b")
+    assert '<ol start="98" class="digits-3">' in render_markdown("98. a\n1. b\n1. c")
+    assert '<ol start="1986" class="digits-4">' in render_markdown("1986. A great year.")
+    assert '<ol start="123456789" class="digits-5">' in render_markdown("123456789. a")
 
 
 def test_a_remote_image_becomes_a_link_to_it() -> None:
@@ -188,6 +228,12 @@ def test_table_alignment_uses_no_inline_style() -> None:
     assert '<th align="left">a</th>' in html
     assert '<td align="right">2</td>' in html
     assert "style" not in html
+
+
+def test_a_column_of_sentences_says_that_it_needs_room() -> None:
+    html = render_markdown("| a | b |\n|--|--:|\n| 1 | " + "words " * 10 + "|")
+    assert "<td>1</td>" in html
+    assert '<td align="right" class="long">words' in html
 
 
 def test_many_links_in_one_line_are_rendered() -> None:
@@ -280,6 +326,7 @@ def test_highlighting_keeps_every_character(code: str, language: str) -> None:
         ("java", "public int x = 4; // four", {("k", "public"), ("k", "int"), ("n", "4"), ("c", "// four")}),
         ("sql", "SELECT 1 -- one", {("k", "SELECT"), ("n", "1"), ("c", "-- one")}),
         ("json", '{"a": [true, 1.5]}', {("k", '"a"'), ("k", "true"), ("n", "1.5")}),
+        ("diff", "@@ -1 +1 @@\n-a\n+b\n", {("c", "@@ -1 +1 @@"), ("d", "-a"), ("i", "+b")}),
         ("bash", "if [ 'x' ]; fi # end", {("k", "if"), ("s", "'x'"), ("k", "fi"), ("c", "# end")}),
     ],
 )

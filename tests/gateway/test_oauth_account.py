@@ -54,11 +54,11 @@ def test_the_account_page_shows_the_rights_and_last_use_of_an_app(alice: Owner) 
     assert "No apps yet." in html_of(page, "/account/")
     app_make(alice, book="code", read_only=True)
     shown = text_of(html_of(page, "/account/"))
-    for words in ("Claude", "May read the book code", "claude.example", "connected", "Never used", "testserver/mcp"):
+    for words in ("Claude", "May read the book code", "claude.example", "connected", "never used", "testserver/mcp"):
         assert words in shown, words
     assert "No keys yet." in shown
     ApiKey.objects.update(last_used_at=timezone.now())
-    assert "Last used today" in text_of(html_of(page, "/account/"))
+    assert "last used today" in text_of(html_of(page, "/account/"))
 
 
 @pytest.mark.any_database

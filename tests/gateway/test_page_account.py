@@ -78,7 +78,7 @@ def test_changing_the_password_ends_other_logins(page: Client, alice: Owner) -> 
 @pytest.mark.parametrize(
     ("changed", "words"),
     [
-        ({"old_password": "wrong"}, "Your old password was entered incorrectly"),
+        ({"old_password": "wrong"}, "The current password is not correct."),
         ({"new_password2": "another long one"}, "The two password fields didn’t match."),
         ({"new_password1": "short", "new_password2": "short"}, "too short"),
     ],
@@ -149,7 +149,7 @@ def test_the_number_of_keys_is_limited_to_fifty(page: Client, alice: Owner) -> N
 def test_a_key_shows_its_last_use_and_can_be_revoked(page: Client, alice: Owner) -> None:
     key, _ = key_make(alice)
     ApiKey.objects.update(last_used_at=timezone.now() - timedelta(minutes=1))
-    assert "Last used" in text_of(html_of(page, "/account/"))
+    assert "last used" in text_of(html_of(page, "/account/"))
     response = page.post(f"/account/keys/{key.pk}/revoke/")
     assert response.headers["Location"] == "/account/?done=revoked"
     key.refresh_from_db()

@@ -43,6 +43,7 @@ CLINE_REMINDER = (
     "Continue working if requirements are not met. If the task is complete, call the appropriate terminal completion "
     "tool now."
 )
+GENKIT_FORMAT = 'Output should be in JSON format and conform to the following schema:\n\n```\n{"type":"object"}\n```\n'
 REMINDER = "<system-reminder>\nThe date is Monday.\n</system-reminder>"
 
 
@@ -82,6 +83,11 @@ REMINDER = "<system-reminder>\nThe date is Monday.\n</system-reminder>"
         ("Here are summaries of some files present in my git repository.\nDo not propose changes to these files.", ""),
         ("I ran this command:\n\nmake tea\n\nAnd got this output:\n\nno kettle", ""),
         ("New task:\nMake tea.", "Make tea."),
+        ("Your task: Make tea.\n", "Make tea."),
+        ("This is the context relevant to the task:\nA page.\n\nYour task: Make tea.", "Make tea."),
+        ("This is the expected criteria for your output:\nBrief.\n\nYour task: Make tea.", "Make tea."),
+        ("Message: Make tea.\n\nThis message was created at 2026-12-01T12:37:22.430Z", "Make tea."),
+        ("Message: Make tea.", "Message: Make tea."),
         ("Observation:\nExecution logs:\n21\nLast output from code snippet:\nNone", ""),
         ("Call id: call_2\nError:\nCode execution failed at line 'a' due to: …", ""),
         ("Observation:\nExecution logs:\n21\nLast output from code snippet:\n21\nNew task:\nMake tea.", "Make tea."),
@@ -104,6 +110,24 @@ REMINDER = "<system-reminder>\nThe date is Monday.\n</system-reminder>"
         (VS_CODE_WORKSPACE + VS_CODE.format("Fix the tests"), "Fix the tests"),
         ("Close <userRequest> in a.py", "Close <userRequest> in a.py"),
         ("What is <userRequest>x</userRequest>", "What is <userRequest>x</userRequest>"),
+        (GENKIT_FORMAT, ""),
+        (f"My dog is Rex.\n{GENKIT_FORMAT}", "My dog is Rex."),
+        (f"{GENKIT_FORMAT}Is this schema right?", f"{GENKIT_FORMAT}Is this schema right?"),
+        (
+            "Cats.\nOutput should be a JSON array conforming to the following schema:\n    \n```\n{}\n```\n    ",
+            "Cats.",
+        ),
+        (
+            "Cats.\nOutput should be JSONL format, a sequence of JSON objects (one per line) separated by a newline "
+            "`\\n` character. Each line should be a JSON object conforming to the following schema:\n\n```\n{}\n```\n",
+            "Cats.",
+        ),
+        (
+            "Cats?\nOutput should be ONLY one of the following enum values. Do not output any additional information "
+            "or add quotes.\n\nYES\nNO",
+            "Cats?",
+        ),
+        ("Output should be ONLY one of two colours.", "Output should be ONLY one of two colours."),
         (CLINE_REMINDER, ""),
         (f"Fix the tests\n{CLINE_REMINDER}", "Fix the tests"),
         (
@@ -119,7 +143,7 @@ def test_own_words_removes_wrappers(text: str, words: str) -> None:
 
 
 @pytest.mark.parametrize("parts", [False, True])
-@pytest.mark.parametrize("text", [REMINDER, CLINE_REMINDER])
+@pytest.mark.parametrize("text", [REMINDER, CLINE_REMINDER, GENKIT_FORMAT])
 async def test_a_message_that_is_only_a_reminder_belongs_to_the_message_before_it(
     alice_api: Api, agent: Agent, model: ScriptedModel, text: str, parts: bool
 ) -> None:

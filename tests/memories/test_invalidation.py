@@ -186,12 +186,13 @@ def test_idle_cache_entries_are_dropped_by_a_poll(
     assert thread_cache._sessions == {}
 
 
-def test_all_caches_are_cleared_if_the_table_cannot_be_read(alice: Owner, watcher: Watcher) -> None:
+@pytest.mark.parametrize("error", [OperationalError("the database is unavailable"), RuntimeError("a defect")])
+def test_all_caches_are_cleared_if_the_table_cannot_be_read(alice: Owner, watcher: Watcher, error: Exception) -> None:
     memory_make(alice)
     snapshot_of(alice)
 
     def fail(*call: Any) -> Any:
-        raise OperationalError("the database is unavailable")
+        raise error
 
     with connection.execute_wrapper(fail):
         watcher._round()

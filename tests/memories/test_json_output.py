@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from memories.json_output import LONG, ConstantDict, LongTextEncoder
+from memories import json_output
+from memories.json_output import LONG, MANY, ConstantDict, LongTextEncoder
 
 PLAIN = "QUFB" * LONG
 TEXTS = ['"' + PLAIN, PLAIN + "\\", "é" + PLAIN, PLAIN + "\x7f", PLAIN + "\n", PLAIN + "\ud83d\ude00", "short", ""]
@@ -26,6 +27,37 @@ def test_a_fixed_object_is_always_written_like_json_dumps(options: dict[str, Any
     for _ in range(2):
         assert json.dumps(value, cls=LongTextEncoder, **options) == json.dumps(value, **options)
         assert json.dumps(fixed, cls=LongTextEncoder) == json.dumps(fixed)
+
+
+@pytest.mark.parametrize("options", [{}, {"sort_keys": True}, {"ensure_ascii": False, "separators": (",", ":")}])
+def test_a_long_list_is_written_like_json_dumps(options: dict[str, Any]) -> None:
+    message = {"role": "user", "content": ["é\n" * LONG, 1]}
+    value = {
+        "z": [[[number] * 250, message] for number in range(250)],
+        "a": tuple(range(MANY + 1)),
+        "b": [PLAIN] * MANY,
+    }
+    assert json.dumps(value, cls=LongTextEncoder, **options) == json.dumps(value, **options)
+
+
+def test_no_call_encodes_much_of_a_long_value(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each call of the json module holds the interpreter lock."""
+    sizes: list[int] = []
+
+    def measured(encode: Any) -> Any:
+        def encode_and_measure(*given: Any) -> str:
+            text = str(encode(*given))
+            sizes.append(len(text))
+            return text
+
+        return encode_and_measure
+
+    monkeypatch.setattr(json.JSONEncoder, "encode", measured(json.JSONEncoder.encode))
+    monkeypatch.setattr(json_output, "encode_basestring_ascii", measured(encode_basestring_ascii))
+    messages = [{"role": "user", "content": "One more word.\n" * 60}] * 2_000
+    json.dumps({"messages": messages, "text": 'a\n"' * 500_000}, cls=LongTextEncoder)
+    assert max(sizes) < 200_000
+    assert sum(sizes) > 4_000_000
 
 
 def test_a_copy_of_a_fixed_object_may_be_changed() -> None:

@@ -150,6 +150,7 @@ def test_deleted_memories_are_listed_and_can_be_restored(page: Client, alice: Ow
     assert rows_in(html) == [tea.number, bees.number]
     assert f"2 deleted, last deleted first. Each can be restored for {settings.UNDO_DAYS} days" in html
     assert html.count("data-restore=") == 2
+    assert "No deleted memories match these filters." in html_of(page, "/memories/?deleted=1&pinned=1")
     assert rows_in(html_of(page, "/memories/?deleted=1&q=BEES")) == [bees.number]
     assert rows_in(html_of(page, "/memories/")) == [3]
     assert "Nothing matches “tea”." in html_of(page, "/memories/?q=tea")

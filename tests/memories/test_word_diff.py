@@ -24,6 +24,17 @@ def test_only_the_changed_word_is_marked() -> None:
     assert [piece for piece in pieces if piece.kind != "same"] == [("del", "02:30"), ("ins", "03:15")]
 
 
+def test_a_single_word_between_large_changes_is_not_kept() -> None:
+    before = "Wants to spend the whole summer in a hut by the northern sea."
+    after = "Has booked two weeks in the mountains with friends from the choir."
+    changed = [piece.kind for piece in word_diff(before, after)]
+    assert changed == ["del", "ins", "same"], "only the full stop is left"
+    same = [piece.text for piece in word_diff("Likes tea and cake.", "Likes coffee and pie.") if piece.kind == "same"]
+    assert same == ["Likes ", " and ", "."], "the changes are as short"
+    kept = word_diff("Uses vim on the work laptop daily.", "Prefers emacs on the work laptop sometimes.")
+    assert ("same", " on the work laptop ") in kept
+
+
 def _shuffled(count: int) -> list[str]:
     words = [f"w{number % 97} {number}" for number in range(count)]
     Random(1).shuffle(words)  # noqa: S311 - not a secret

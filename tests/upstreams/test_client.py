@@ -8,8 +8,8 @@ import httpx2
 import openai
 import pytest
 
-from gateway.upstream import client as module
 from gateway.upstream.client import MAX_COOKIES, UpstreamClient
+from gateway.upstream.request import ModelRequest
 
 CLIENT_OPTIONS: dict[str, Any] = {"base_url": "http://127.0.0.1:9/v1/", "api_key": "k"}
 PATH = "/chat/completions"
@@ -50,7 +50,7 @@ def client(server: Server) -> UpstreamClient:
 
 
 async def _open(client: UpstreamClient, call: Call) -> httpx2.Response:
-    return await client.opened(PATH, call[0], **call[1])
+    return await client.opened(PATH, lambda: call[0], **call[1])
 
 
 async def _sdk_request(call: Call) -> tuple[Any, ...]:
@@ -82,30 +82,42 @@ async def test_each_request_equals_that_of_the_sdk(client: UpstreamClient, serve
         assert server.last_request() == await _sdk_request(call)
 
 
-LONG_BODIES = (
-    {"prompt": "é" * 600_000},
-    {"input": ["a"] * 501},
-    {"messages": [{"role": "user", "content": "a"}] * 501},
-    {"messages": [{"role": "user", "content": [{"type": "text", "text": "a"}] * 501}]},
+def _said(*contents: Any) -> dict[str, Any]:
+    return {"messages": tuple({"role": "user", "content": content} for content in contents)}
+
+
+LONG = (
+    {"parameters": {"prompt": "é" * 600_000}},
+    {"parameters": {"input": [[1] * 92] * 100}},
+    _said(*["a"] * 3_000),
+    _said(*["a" * 2_000] * 300),
+    _said([{"type": "text", "text": "a"}] * 3_000),
+    _said([{"type": "image_url", "image_url": {"url": "data:" + "a" * 600_000}}]),
 )
+SHORT = (_said(), _said(*["a" * 500] * 100), {"parameters": {"temperature": 0.5, "stop": ["a"]}} | _said("a" * 200_000))
 
 
-async def test_a_long_body_is_serialised_outside_the_event_loop(
-    client: UpstreamClient, server: Server, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("given", "is_long"), [*((given, True) for given in LONG), *((given, False) for given in SHORT)]
+)
+def test_a_request_is_long_if_writing_its_body_takes_milliseconds(given: dict[str, Any], is_long: bool) -> None:
+    assert ModelRequest(upstream="default", model="m", **given).is_long is is_long
+
+
+@pytest.mark.parametrize("is_long", [False, True])
+async def test_a_long_body_is_written_outside_the_event_loop(
+    client: UpstreamClient, server: Server, is_long: bool
 ) -> None:
     in_main_thread: list[bool] = []
 
-    def as_bytes(body: dict[str, Any]) -> bytes:
+    def body() -> dict[str, Any]:
         in_main_thread.append(threading.current_thread() is threading.main_thread())
-        return original(body)
+        return call[0]
 
-    original = module._as_bytes
-    monkeypatch.setattr(module, "_as_bytes", as_bytes)
-    for body in (REQUESTS[1][0], *LONG_BODIES):
-        call = _call(body, {"x-request-id": "1"})
-        await _open(client, call)
-        assert server.last_request() == await _sdk_request(call)
-    assert in_main_thread == [True, False, False, False, False]
+    call = REQUESTS[1]
+    await client.opened(PATH, body, is_long=is_long, **call[1])
+    assert server.last_request() == await _sdk_request(call)
+    assert in_main_thread == [not is_long]
 
 
 async def test_a_new_key_is_used_immediately(client: UpstreamClient, server: Server) -> None:

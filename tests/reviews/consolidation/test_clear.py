@@ -6,7 +6,7 @@ from itertools import pairwise, permutations
 from typing import Any
 
 import pytest
-from django.db import connection
+from django.db import connection, transaction
 from django.db.models import F
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
@@ -268,6 +268,71 @@ def test_when_all_clears_are_undone_everything_is_read_and_reviewed_as_before(
     assert (row.session.reviewed_through, row.session.turns_since_memory_review) == (0, 3)
 
 
+def test_a_clear_that_found_nothing_more_stays_in_effect_when_an_earlier_one_is_undone(
+    alice: Owner, answering: AnsweringModel
+) -> None:
+    session = fill_book(alice)
+    waiting = proposal_make(session)
+    before = live_counts(alice)
+    earlier, later = clear(alice), clear(alice)
+    undone = change_set_get(alice.pk, undo_changes(earlier, BY_HAND).change_set)
+    waiting.refresh_from_db()
+    assert (live_counts(alice)[2:], waiting.state) == ((0, 0), "cancelled")
+    undo_changes(undone, BY_HAND)
+    undo_changes(later, BY_HAND)
+    waiting.refresh_from_db()
+    assert (live_counts(alice)[2:], waiting.state) == ((0, 0), "cancelled"), "the earlier one is in effect again"
+    undo_changes(ChangeSet.objects.get(undoes=undone), BY_HAND)
+    waiting.refresh_from_db()
+    assert (live_counts(alice), waiting.state) == (before, "awaiting_approval")
+    assert set(notes(alice)) == {str(session.pk)}
+    review_approve(waiting, actor="user:1")
+
+
+@pytest.mark.parametrize("order", [*permutations(range(4))])
+def test_when_all_clears_are_undone_notes_are_as_before_also_if_some_found_nothing_more(
+    alice: Owner, answering: AnsweringModel, order: tuple[int, ...]
+) -> None:
+    session = talk(alice, "I like tea.")
+    consolidate(alice)
+    cleared = [clear(alice), clear(alice)]
+    session.refresh_from_db()
+    add_turns(session, "A new fact.")
+    cleared += [clear(alice), clear(alice)]
+    for number in order:
+        assert not notes(alice), "a clear is in effect"
+        undo_changes(cleared[number], BY_HAND)
+    row = Extraction.objects.select_related("session").get()
+    assert (row.state, row.through_seq, row.floor_seq, row.cleared_at) == ("extracted", 2, 0, None)
+    assert row.session.reviewed_through == 0
+
+
+def test_a_rejected_write_can_be_approved_after_a_clear_was_undone(alice: Owner) -> None:
+    rejected = review_reject(proposal_make(talk(alice)), actor="user:1")
+    earlier = clear(alice)
+    since = review_reject(proposal_make(talk(alice)), actor="user:1")
+    later = clear(alice)
+    undo_changes(later, BY_HAND)
+    assert review_approve(since, actor="user:1").writes[0].state == "applied"
+    undone = change_set_get(alice.pk, undo_changes(earlier, BY_HAND).change_set)
+    undo_changes(undone, BY_HAND)
+    with transaction.atomic(), pytest.raises(Conflict, match="cleared"):
+        review_approve(rejected, actor="user:1")
+
+
+@pytest.mark.parametrize("undone", [True, False])
+def test_a_write_rejected_before_two_clears_is_approved_only_if_both_were_undone(alice: Owner, undone: bool) -> None:
+    rejected = review_reject(proposal_make(talk(alice)), actor="user:1")
+    earlier, later = clear(alice), clear(alice)
+    undo_changes(later, BY_HAND)
+    if undone:
+        undo_changes(earlier, BY_HAND)
+        review_approve(rejected, actor="user:1")
+    else:
+        with pytest.raises(Conflict, match="cleared"):
+            review_approve(rejected, actor="user:1")
+
+
 def test_a_redo_of_a_clear_that_is_repeated_changes_nothing(alice: Owner, answering: AnsweringModel) -> None:
     session = fill_book(alice)
     before = (live_counts(alice), notes(alice))
@@ -462,6 +527,7 @@ def test_an_undo_needs_no_more_queries_for_more_sessions(alice: Owner) -> None:
         return len(queries)
 
     talk(alice)
+    count_queries()  # the next one follows it
     expected = count_queries()
     for _ in range(6):
         talk(alice)

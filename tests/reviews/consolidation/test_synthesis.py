@@ -1,7 +1,7 @@
 """Phase 2: when the documents are written, from which input, and which edits survive."""
 
 import json
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from django.utils import timezone
@@ -12,9 +12,11 @@ from memories.artifacts.store import artifact_put, artifact_read
 from memories.errors import UpstreamError
 from memories.history.undo import change_set_get
 from memories.models import Artifact, ArtifactRevision, Book, Notification, Owner
+from reviews.consolidation import runs
 from reviews.consolidation.requests import Trigger
 from reviews.consolidation.selection import due_books
-from reviews.models import ConsolidationRun, ConsolidationState
+from reviews.consolidation.synthesis import notes_of
+from reviews.models import ConsolidationRun, ConsolidationState, Extraction
 from tests.factories import BY_HAND
 from tests.reviews.consolidation.answering_model import AnsweringModel, extraction, synthesis
 from tests.reviews.consolidation.rows import (
@@ -43,6 +45,21 @@ def run_scheduled(owner: Owner) -> ConsolidationRun:
 def add_turn(owner: Owner, session: Session) -> None:
     session.refresh_from_db()
     add_turns(session, "One more thing.")
+
+
+@pytest.mark.parametrize(
+    ("zone", "day"), [("Pacific/Kiritimati", "2026-01-02"), ("Pacific/Honolulu", "2026-01-01"), ("", "2026-01-01")]
+)
+def test_notes_have_the_day_of_the_persons_time_zone(
+    alice: Owner, answering: AnsweringModel, zone: str, day: str
+) -> None:
+    session = talk(alice)
+    consolidate(alice)
+    Owner.objects.update(time_zone=zone)
+    Extraction.objects.filter(session=session).update(said_at=datetime(2026, 1, 1, 13, tzinfo=UTC))
+    claim = runs.claim(request(alice, force=True).pk)
+    assert claim is not None
+    assert [note.date for note in notes_of(claim)] == [day]
 
 
 def test_a_synthesis_writes_all_documents_in_one_change_set(alice: Owner, answering: AnsweringModel) -> None:

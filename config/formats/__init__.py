@@ -1,0 +1,1 @@
+"""How Django formats dates and times (FORMAT_MODULE_PATH)."""
