@@ -42,6 +42,7 @@ from memories.pagination import fitting, page_json
 
 router = Router(tags=["Responses"])
 _MAX_REFERENCED_RUNS = 100
+_PER_MESSAGE = 100  # characters that a message counts beside its text
 _Limit = Annotated[int, Field(ge=1, le=100)]
 _ITEM_ID = re.compile(r"(?:msg|fc|ctc)_([0-9a-f]{32})_")
 
@@ -138,11 +139,20 @@ def _read(request: ApiRequest, parsed: ResponsesBody) -> tuple[CompletionBody, V
     body, after = _conversation(request.auth, parsed)
     if not body.is_turn(request.headers):
         return body, None
-    v1_request = replace(v1_request_of(request, body), response=parsed.to_store(after.system_from if after else ()))
-    if after is None:
-        return body, v1_request
-    session_ref = str(after.session_id)
-    return body, replace(v1_request, after=after.run_id, session_ref=session_ref, shared_ref=False, is_large=True)
+    v1_request = v1_request_of(request, body)
+    v1_request = replace(
+        v1_request,
+        response=parsed.to_store(after.system_from if after else ()),
+        is_large=v1_request.is_large or _is_large(body.messages),
+    )
+    if after is not None:
+        v1_request = replace(v1_request, after=after.run_id, session_ref=str(after.session_id), shared_ref=False)
+    return body, v1_request
+
+
+def _is_large(messages: Sequence[dict[str, Any]]) -> bool:
+    """Return True if reading a conversation, of which much may be stored, takes milliseconds."""
+    return sum(_PER_MESSAGE + content_length(message.get("content")) for message in messages) > LARGE_BYTES
 
 
 def _conversation(caller: Caller, parsed: ResponsesBody) -> tuple[CompletionBody, Previous | None]:

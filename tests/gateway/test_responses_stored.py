@@ -6,6 +6,12 @@ from typing import Any
 import pytest
 from pytest_django.fixtures import Settings
 
+from gateway.api import responses
+from gateway.api.openai_body import CompletionBody
+from gateway.api.v1_turn import begin_turn
+from gateway.runs.requested import V1Request
+from gateway.turns.joined import AnyTurn
+from memories.caller import Caller
 from memories.errors import RateLimited
 from tests.conftest import Api
 from tests.gateway.attachments import LARGE, picture
@@ -52,6 +58,25 @@ async def test_calls_have_the_names_known_to_the_client(alice_api: Api, model: S
         assert one["completed_at"] is not None
         assert (await retrieve(alice_api, one))["completed_at"] == one["completed_at"]
     assert "names" not in await retrieve(alice_api, last)
+
+
+@pytest.mark.parametrize("stored", ["Short.", "Long. " * 20_000], ids=len)
+async def test_stored_text_decides_whether_a_conversation_is_read_in_a_thread(
+    alice_api: Api, model: ScriptedModel, monkeypatch: pytest.MonkeyPatch, stored: str
+) -> None:
+    opened = list[bool]()
+
+    async def begin_noted(caller: Caller, v1_request: V1Request, body: CompletionBody) -> AnyTurn:
+        opened.append(v1_request.is_large)
+        return await begin_turn(caller, v1_request, body)
+
+    model.script(stored, "Yes.", "No.")
+    first = await create(alice_api)
+    monkeypatch.setattr(responses, "begin_turn", begin_noted)
+    await create(alice_api, input="Really?", previous_response_id=first["id"])
+    said, reference = {"role": "user", "content": "Hi"}, {"type": "item_reference", "id": first["output"][0]["id"]}
+    await create(alice_api, input=[said, reference, {**said, "content": "Sure?"}])
+    assert opened == [len(stored) > 1_000] * 2
 
 
 async def test_a_call_without_arguments_has_an_empty_object(alice_api: Api, model: ScriptedModel) -> None:
