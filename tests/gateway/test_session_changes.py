@@ -159,8 +159,8 @@ async def test_nothing_is_read_while_nobody_watches(session: Session) -> None:
     assert not changes._watched
 
 
-async def test_a_busy_database_is_read_again(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
-    failures = iter([OperationalError("busy"), OperationalError("busy")])
+async def test_after_an_error_sessions_are_read_again(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    failures = iter([OperationalError("busy"), RuntimeError("a defect")])
     read = changes._changed
 
     def sometimes(before: Any) -> Any:
