@@ -32,7 +32,7 @@ _FRAMES = tuple(
         (r"Current Task: ", _TASK_ENDS),
         (r"You got human feedback on your work, re-evaluate it and give a new Final Answer when ready\.\n", r"\Z"),
         (r"User feedback: ", r"\nInstructions: Use this feedback to enhance the next output iteration\.\nNote: "),
-        (r"New task:\n|Your task: ", r"\Z"),
+        (r"New task:\n", r"\Z"),
         (r"Message: ", r"\n\nThis message was created at [\d:.TZ-]{10,30}\s*\Z"),
         (r"Based on the above, please provide an answer to the following user task:\n", r"\Z"),
         (r"We are working on the following task:\n", r"\n\nWe have completed the task\.\n"),
@@ -48,12 +48,12 @@ WRITTEN_BY_FRAMEWORKS = "|".join(
         r"coworker asking you this, accounting for the context shared\.",
         r"New task:\nYou're a helpful agent named '[^'\n]{1,200}'\.\nYou have been submitted this task by your",
         r"Analyze the tool result\. If requirements are met, provide the Final Answer\. Otherwise, call the next",
-        r"Now it's time you MUST give your absolute best final answer\.",
+        r"Now it's time you MUST give your absolute best final answer\. You'll ignore all previous instructions,",
         r"Sorry, I didn't use the right format\. I MUST either use a tool \(among the available ones\),",
-        r"(?:Call id: call_\w{1,64}\n)?Error:\n(?s:.*)\nNow let's retry: take care not to repeat previous errors!",
-        r"Correct your JSON (?:ONLY RESPONSE, based on the following errors|response):",
+        r"(?:Call id: call_\w{1,64}\n)?Error:\n(?s:.*)\nNow let's retry: take care not to repeat previous errors! If you",
+        r"Correct your JSON (?:ONLY RESPONSE|response: (?s:.*)), based on the following errors:\n",
         r"(?:Validation Errors? found:|\d{1,4} validation errors? for )(?s:.*)\nRecall the function correctly, fix",
-        r"Recall the function correctly, fix the errors",
+        r"Recall the function correctly, fix the errors(?:\Z|(?: and|,) exceptions found\n)",
         r"(?:Validation feedback|\d{1,4} validation errors?):\n(?s:.*)\n\nFix the errors and try again\.\Z",
     )
 )
@@ -66,7 +66,7 @@ def framed_span(text: str, *, other: bool) -> Span | None:
         if (begins := before.match(text)) and (ends := behind.search(text, begins.end())):
             return begins.end(), ends.start()
     ends_at = max(map(text.rfind, _FIELDS_END))
-    if ends_at < 0 or not _FIELDS_BEGIN.match(text):
+    if ends_at < 0 or "\n" in text[ends_at:].strip() or not _FIELDS_BEGIN.match(text):
         return None
     marks = list(_FIELD.finditer(text, 0, ends_at))
     asked = [at for at, mark in enumerate(marks) if _ASKED.fullmatch(mark["mark"] or mark["tag"] or "")]
