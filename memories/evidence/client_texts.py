@@ -133,8 +133,8 @@ _LAST_OUTPUT = "\nLast output from code snippet:\n"  # ends the output
 _LAST_STEP = re.compile(r"\bfinal_answer\(")
 # Calls that a model writes as text for its client, and what begins the result: ReAct (LlamaIndex, LangChain, crewAI;
 # BeeAI has other words, which programmers also use, and an object behind them)
-_REACT_CALL = re.compile(r"^[ \t*]*(?:Action(?: \d{1,3})?:|Function Input:[ \t]*\{)", re.MULTILINE)
-_REACT_INPUT = re.compile(r"^[ \t*]*(?:Action Input(?: \d{1,3})?:|Function Input:[ \t]*\{)", re.MULTILINE)
+_REACT_CALL = re.compile(r"^[ \t*]*(?:Action(?: \d{1,3})?:|Function Input:\s{0,9}\{)", re.MULTILINE)
+_REACT_INPUT = re.compile(r"^[ \t*]*(?:Action Input(?: \d{1,3})?:|Function Input:\s{0,9}\{)", re.MULTILINE)
 _REACT_RESULT = re.compile(r"^[ \t*]*(?:Observation(?: \d{1,3})?|Function Output):", re.MULTILINE)
 # LangChain's prompts contain an example of both, then the person's message, and behind it the calls and results so far.
 _REACT_PROMPT_END, _REACT_STEPS = "\nBegin!", "\nThought:"

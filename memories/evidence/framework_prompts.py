@@ -29,19 +29,25 @@ _TASK_ENDS = (
 _FRAMES = tuple(
     (re.compile(rf"\s*(?:{before})"), re.compile(behind))
     for before, behind in (
-        (r"Current Task: ", _TASK_ENDS),
+        (r"\nCurrent Task: ", _TASK_ENDS),  # people's own text, and most pages, do not begin with an empty line
         (r"You got human feedback on your work, re-evaluate it and give a new Final Answer when ready\.\n", r"\Z"),
-        (r"User feedback: ", r"\nInstructions: Use this feedback to enhance the next output iteration\.\nNote: "),
+        (
+            r"User feedback: ",
+            r"\nInstructions: Use this feedback to enhance the next output iteration\.\nNote: [^\n]*+\s*\Z",
+        ),
         (r"New task:\n", r"\Z"),
         (r"Message: ", r"\n\nThis message was created at [\d:.TZ-]{10,30}\s*\Z"),
         (r"Based on the above, please provide an answer to the following user task:\n", r"\Z"),
-        (r"We are working on the following task:\n", r"\n\nWe have completed the task\.\n"),
+        (
+            r"We are working on the following task:\n",
+            r"\n\nWe have completed the task\.\n\nThe above messages [^\n]++(?:\s++Based on [^\n]++\n[^\n]++)?\s*\Z",
+        ),
     )
 )
 # Messages that frameworks write themselves: why an answer is not accepted, which may quote it, and what to do next
 WRITTEN_BY_FRAMEWORKS = "|".join(
     (
-        rf"\[\[ ## \w{{1,60}} ## \]\][ \t]*\n(?!(?s:.*)(?:{'|'.join(map(re.escape, _FIELDS_END))}))",
+        rf"\[\[ ## \w{{1,60}} ## \]\][ \t]*\n(?!(?s:.*)(?:{'|'.join(map(re.escape, _FIELDS_END))})[^\n]*\s*\Z)",
         r"This is an example of the task, though some input or output fields are not supplied\.\s",
         # a task that a crew's or smolagents' manager, which is a model, has written
         r"Current Task: (?s:.*?)\n\nThis is the expected criteria for your final answer: Your best answer to your "
@@ -50,7 +56,7 @@ WRITTEN_BY_FRAMEWORKS = "|".join(
         r"Analyze the tool result\. If requirements are met, provide the Final Answer\. Otherwise, call the next",
         r"Now it's time you MUST give your absolute best final answer\. You'll ignore all previous instructions,",
         r"Sorry, I didn't use the right format\. I MUST either use a tool \(among the available ones\),",
-        r"(?:Call id: call_\w{1,64}\n)?Error:\n(?s:.*)\nNow let's retry: take care not to repeat previous errors! If you",
+        r"(?:Call id: call_\w{1,64}\n)?Error:\n(?s:.*)\nNow let's retry: take care not to repeat previous errors! If",
         r"Correct your JSON (?:ONLY RESPONSE|response: (?s:.*)), based on the following errors:\n",
         r"(?:Validation Errors? found:|\d{1,4} validation errors? for )(?s:.*)\nRecall the function correctly, fix",
         r"Recall the function correctly, fix the errors(?:\Z|(?: and|,) exceptions found\n)",
