@@ -253,6 +253,8 @@ SNAPSHOT_SESSIONS = ENV.snapshot_sessions
 SNAPSHOT_IDLE_SECONDS = ENV.snapshot_idle_seconds
 # How often a process with caches polls for invalidations by others; 0: never (tests).
 INVALIDATION_SECONDS = 0.5
+# How often a process reads the sessions that open pages show.
+SESSION_WATCH_SECONDS = 1.0
 UPSTREAM_READ_SECONDS = 30.0
 WEBHOOKS_PRIVATE = ENV.webhooks_private
 NOTIFICATION_DAYS = ENV.notification_days

@@ -5,6 +5,7 @@ import asyncio
 import logging
 import random
 from collections.abc import Callable
+from contextlib import aclosing
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -19,10 +20,13 @@ from django.db import Error as DatabaseError
 from gateway.authentication import caller_of_key, end_user, given_key, is_same_caller
 from gateway.keys import key_hash
 from gateway.metrics import open_websockets
+from gateway.models import Session
+from gateway.sessions.changes import session_changes, session_deleted
 from gateway.sockets import login_group, login_valid
 from memories.caller import UNLIMITED, KeyLimits
 from memories.database.access import in_read_thread, in_thread
 from memories.errors import DomainError
+from memories.ids import parse_uuid
 from memories.limits import SOCKETS
 from memories.messaging.outbox import PAGE, current_number, notifications_after, owner_group
 from memories.open_counts import OpenCounts
@@ -46,17 +50,18 @@ class _Admission:
 
 
 class NotificationConsumer(AsyncJsonWebsocketConsumer):
-    """`/ws/notifications/?after=N`: sends rows after number N, then new ones; without `after` only new ones."""
+    """`/ws/notifications/?after=N`: sends rows after number N, then new ones; without `after` only new ones. With
+    `session=ID` it also sends that session, at first and whenever it has changed."""
 
     admission: _Admission | None = None
     _counted_owner: UUID | None = None
-    _polling: "asyncio.Task[None] | None" = None
+    _tasks: "list[asyncio.Task[None]] | None" = None
 
     async def __call__(self, *connection: Any) -> None:
         try:
             await super().__call__(*connection)
         finally:  # `disconnect` is not called if the server stops or something fails
-            await self._stop_polling()
+            await self._stop_tasks()
             if self._counted_owner is not None:
                 _open.leave(self._counted_owner)
 
@@ -73,17 +78,30 @@ class NotificationConsumer(AsyncJsonWebsocketConsumer):
         # Join before reading, so that rows committed in between send a hint.
         for group in admission.groups:
             await self.channel_layer.group_add(group, self.channel_name)
-        given = parse_qs(self.scope["query_string"].decode("latin1")).get("after", [""])[0]
+        given = parse_qs(self.scope["query_string"].decode("latin1"))
         self.sent = await in_read_thread(current_number, admission.owner_id)
-        if (after := parse_number(given)) is not None:
+        if (after := parse_number(given.get("after", [""])[0])) is not None:
             self.sent = min(after, self.sent)  # a larger number would hold back later rows
+        session_id = parse_uuid(given.get("session", [""])[0])
+        is_known = await in_read_thread(_is_visible, admission, session_id) if session_id else False
         await self.accept()
         open_websockets.inc()
-        self._polling = asyncio.create_task(self._poll())
+        self._tasks = [asyncio.create_task(self._poll())]
+        if session_id and is_known:
+            self._tasks.append(asyncio.create_task(self._send_changes(admission.owner_id, session_id)))
+        elif session_id:
+            await self.send_json(session_deleted(session_id))
         await self._send_rows(admission)
 
+    async def close(self, code: int | bool | None = None, reason: str | None = None) -> None:
+        """Close the socket. Nothing is sent after that."""
+        for task in self._tasks or ():
+            if task != asyncio.current_task():
+                task.cancel()
+        await super().close(code, reason)
+
     async def disconnect(self, code: int) -> None:
-        await self._stop_polling()
+        await self._stop_tasks()
         for group in self.admission.groups if self.admission else ():
             await self.channel_layer.group_discard(group, self.channel_name)
 
@@ -114,14 +132,21 @@ class NotificationConsumer(AsyncJsonWebsocketConsumer):
                 if len(rows) < PAGE:
                     return
 
-    async def _stop_polling(self) -> None:
-        """Cancel the polling task and wait for its end."""
-        polling, self._polling = self._polling, None
-        if polling is None:
+    async def _stop_tasks(self) -> None:
+        """Cancel the socket's tasks and wait for their end."""
+        tasks, self._tasks = self._tasks, None
+        if not tasks:
             return
         open_websockets.dec()
-        polling.cancel()
-        await asyncio.wait([polling])
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks)
+
+    async def _send_changes(self, owner_id: UUID, session_id: UUID) -> None:
+        """Send a session now and whenever it has changed."""
+        async with aclosing(session_changes(owner_id, session_id)) as changes:
+            async for change in changes:
+                await self.send_json(change)
 
     async def _poll(self) -> None:
         while self.admission is not None:
@@ -154,3 +179,9 @@ class NotificationConsumer(AsyncJsonWebsocketConsumer):
         login: str = self.scope["session"].session_key or ""
         valid = partial(login_valid, user.pk, login, user.get_session_auth_hash())
         return _Admission(owner_id, UNLIMITED, valid, (owner_group(owner_id), login_group(login)))
+
+
+def _is_visible(admission: _Admission, session_id: UUID) -> bool:
+    """Return True if the caller may see a session, or could until it was deleted."""
+    rows = Session.with_deleted.filter(owner_id=admission.owner_id, pk=session_id)
+    return admission.limits.filter(rows, agent="agent__name").exists()

@@ -98,7 +98,7 @@ def language_of(text: str) -> str:
     """Return the language of a text in Latin script (see `guess_language`), or else the name of its script."""
     if text.isascii():
         return guess_language(text)
-    scripts = Counter(_script(letter) for letter in text[:_SCRIPT_SAMPLE] if letter.isalpha())
+    scripts = Counter(script_of(letter) for letter in text[:_SCRIPT_SAMPLE] if letter.isalpha())
     script = max(scripts, key=scripts.__getitem__, default="latin")
     return guess_language(text) if script == "latin" else script
 
@@ -204,7 +204,8 @@ def has_digit(word: str) -> bool:
     return not word.isalpha() and any(letter.isdigit() for letter in word)
 
 
-def _script(letter: str) -> str:
+def script_of(letter: str) -> str:
+    """Return the name of a letter's script in lower case: `latin`, `cyrillic`, `cjk`."""
     return unicodedata.name(letter, "LATIN").split(" ", 1)[0].casefold()
 
 
@@ -222,5 +223,5 @@ def _stem(word: str, language: str) -> str:
     word = word[:MAX_WORD_CHARS]
     if has_digit(word):
         return _plain(word)
-    language = language if word.isascii() else SCRIPT_STEMMERS.get(_script(word[0]), language)
+    language = language if word.isascii() else SCRIPT_STEMMERS.get(script_of(word[0]), language)
     return _plain(_stemmers.stem(language, word.translate(_NORMAL_LETTERS) if language == "persian" else word))

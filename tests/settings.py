@@ -31,6 +31,7 @@ PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
 SWEEP_SECONDS = 0.2
 # A thread that polls the database would outlive the test.
 INVALIDATION_SECONDS = 0
+SESSION_WATCH_SECONDS = 0.1
 # Learned changes of upstreams are read only where a test says so.
 UPSTREAM_READ_SECONDS = 0
 ALLOWED_HOSTS = ["testserver", "127.0.0.1", "localhost"]

@@ -3,6 +3,7 @@
 from collections.abc import AsyncGenerator, Callable
 from contextlib import ExitStack, aclosing
 from dataclasses import replace
+from functools import partial
 from typing import Annotated, Any
 from uuid import UUID
 
@@ -25,6 +26,7 @@ from gateway.runs.context import TurnContext
 from gateway.runs.ending import stop_turn
 from gateway.runs.native import open_answered, open_native
 from gateway.runs.opening import open_run
+from gateway.runs.requested import OtherBranchShown
 from gateway.runs.session_rows import run_get
 from gateway.turns import live
 from gateway.turns.events import TurnOptions, run_json
@@ -73,15 +75,22 @@ async def turn_create(request: ApiRequest, session_id: str, body: TurnIn) -> Any
     if body.replaces is not None and replaces is None:
         raise NotFound("There is no such turn in this session to replace.")
     async with allowed(request.auth) as allowance, AttachmentStore(request.auth.owner_id) as attachments:
-        context = await open_run(
+        opening = partial(
             open_native,
             request.auth,
             session_id=parse_uuid(session_id),
             content=await attachments.content(content),
             replaces=replaces,
             keep_attached=body.keep_attached,
+            last_turn=body.last_turn,
             request_id=request_id.get(),
         )
+        try:
+            context = await open_run(opening)
+        except OtherBranchShown as refused:  # another device chose it
+            run = refused.run
+            await in_slices_to_the_end(branch_choose(request.auth, run.session_id, run.pk, only_to=True))
+            context = await open_run(opening)
     return await _answer(request, context, options, allowance, stream=bool(body.stream), render=body.render)
 
 

@@ -58,6 +58,15 @@ class TurnIn(TurnOptionsIn, json_schema_extra={"examples": [{"content": "What co
     keep_attached: Annotated[
         bool, Field(description="With `replaces` and a text: keep the attachments of that turn's message.")
     ] = False
+    last_turn: Annotated[
+        ShortText | None,
+        Field(
+            description="The last turn that the client shows; empty if it shows none. If another version was chosen "
+            "meanwhile, the one that ends with this turn is shown again, and the message follows it. If the "
+            "conversation went on, the message is refused with `conflict`. By default, a message follows whatever is "
+            "shown."
+        ),
+    ] = None
     render: Render = "text"
 
     def checked_content(self) -> str | list[dict[str, Any]] | None:

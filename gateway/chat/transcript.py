@@ -9,6 +9,7 @@ from django.db.models import Count, Exists, OuterRef, Q, QuerySet
 
 from gateway.chat.turn_views import TurnView, turn_views
 from gateway.models import Message, Session
+from gateway.runs.branches import shown_ancestor
 
 PAGE_TURNS = 20
 AROUND_BEFORE = 3  # turns up to and including the message's own
@@ -78,10 +79,13 @@ def _page(
 
 
 def turns_since(session: Session, zone: ZoneInfo, run_id: UUID) -> TranscriptPage:
-    """Return a turn and all turns after it on the shown branch. If the turn is not on it, or they are more than
-    MAX_TURNS_SINCE, return the newest turns."""
+    """Return a turn and all turns after it on the shown branch. If the turn is not on it, begin with the last turn
+    before it that is. If there is none, or they are more than MAX_TURNS_SINCE, return the newest turns."""
     rest = _shown(session).order_by("seq")
-    first = rest.filter(run_id=run_id).values_list("seq", flat=True).first()
+    numbers = rest.values_list("seq", flat=True)
+    first = numbers.filter(run_id=run_id).first()
+    if first is None and (before := shown_ancestor(session, run_id)):
+        first = numbers.filter(run_id=before).first()
     if first is None or _count(rest.filter(seq__gte=first)) > MAX_TURNS_SINCE:
         return conversation(session, zone)
     turns = turn_views(session, rest.filter(seq__gte=first), zone)

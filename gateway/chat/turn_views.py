@@ -35,13 +35,12 @@ MAX_TOOL_CHARS = 2_000  # of a tool call's arguments, and of its result
 
 @dataclass(slots=True, kw_only=True)
 class TurnView:
-    """One turn on the page. `run_id` is None for commands and for messages of the client's history; `follows` is the
-    run before it on its branch; `new_day` names the day if the turn is its first."""
+    """One turn on the page. `run_id` is that of the message for a command, and None for messages of the client's
+    history; `new_day` names the day if the turn is its first."""
 
     key: str
     seq: int = 0
     run_id: UUID | None = None
-    follows: UUID | None = None
     state: str = Run.State.COMPLETED
     command: bool = False
     last: bool = False
@@ -170,7 +169,7 @@ def _attachments(message: Message) -> list[dict[str, str]]:
 
 
 def _add_run(turn: TurnView, run: Run) -> None:
-    turn.follows, turn.state = run.follows, run.state
+    turn.state = run.state
     turn.answer = turn.answer or run.text
     turn.answer_at = turn.answer_at or run.finished_at or run.started_at
     notes = (labels.answered_words(run.trace.get("attempts", ())), labels.toolless_words(run.trace.get("toolless")))

@@ -197,21 +197,25 @@ def _take_over(session: Session) -> BranchLease | None:
     return BranchLease.take(found, found.branch_end) if found and found.branch_end else None
 
 
-def branch_choose(caller: Caller, session_id: UUID | None, run_id: UUID | None) -> Slices[Session]:
-    """Show the branch of a replaced run: the path to it and its latest continuation. The next message continues from
-    its end. Nothing changes if the branch is shown already. Takes several transactions, in which the session is busy.
-    Raises NotFound, Unauthorized, and SessionBusy while an answer is being written."""
+def branch_choose(
+    caller: Caller, session_id: UUID | None, run_id: UUID | None, *, only_to: bool = False
+) -> Slices[Session]:
+    """Show the branch of a replaced run: the path to it and its latest continuation, or with `only_to` the path alone.
+    The next message continues from its end. Nothing changes if the run is shown already. Takes several transactions, in
+    which the session is busy. Raises NotFound, Unauthorized, and SessionBusy while an answer is being written."""
     yield True  # reading the tree of a long session is slow
     tree = read_tree(Run.objects.filter(owner_id=caller.owner_id, session_id=session_id)) if session_id else {}
     yield
-    chosen = _choose(caller, session_id, run_id, tree)
+    chosen = _choose(caller, session_id, run_id, tree, only_to=only_to)
     if isinstance(chosen, BranchLease):
         return (yield from chosen.show_slices())
     return chosen
 
 
 @transaction.atomic
-def _choose(caller: Caller, session_id: UUID | None, run_id: UUID | None, tree: Tree) -> Session | BranchLease:
+def _choose(
+    caller: Caller, session_id: UUID | None, run_id: UUID | None, tree: Tree, *, only_to: bool
+) -> Session | BranchLease:
     """Take the lease to show the branch of a run, or return the session if it is shown. `tree` was read without the
     lock; a run that is not shown gets no followers meanwhile."""
     session = session_lock(caller, session_id)
@@ -219,12 +223,20 @@ def _choose(caller: Caller, session_id: UUID | None, run_id: UUID | None, tree: 
         end_waiting(run, session, [], keep=True)
     runs = Run.objects.filter(owner_id=session.owner_id, session=session)
     chosen = run_in(runs.only("superseded"), run_id)
-    return BranchLease.take(session, _latest_descendant(chosen.pk, tree)) if chosen.superseded else session
+    if not chosen.superseded:
+        return session
+    return BranchLease.take(session, chosen.pk if only_to else _latest_descendant(chosen.pk, tree))
 
 
 def path_to(run: Run) -> Collection[UUID]:
     """Return the runs on the path to a run, including itself. One query."""
     return path_in(read_tree(Run.objects.filter(owner_id=run.owner_id, session_id=run.session_id)), run.pk)
+
+
+def shown_ancestor(session: Session, run_id: UUID) -> UUID | None:
+    """Return the last run on the path to a run that is shown, or None. One query."""
+    tree = read_tree(Run.objects.filter(owner_id=session.owner_id, session_id=session.pk))
+    return next((pk for pk in reversed(path_in(tree, run_id)) if not tree[pk].superseded), None)
 
 
 def versions_of(session: Session, runs: Collection[Run]) -> dict[UUID, list[UUID]]:

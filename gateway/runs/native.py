@@ -15,12 +15,14 @@ from gateway.runs import fingerprint
 from gateway.runs.context import TurnContext
 from gateway.runs.ending import end_waiting, missing_results, release_lapsed, unanswered_calls
 from gateway.runs.leases import reopen
+from gateway.runs.requested import OtherBranchShown
 from gateway.runs.rows import messages_insert, session_touch, turn_context, turn_open
-from gateway.runs.session_rows import messages_of, run_in, session_lock, shown_runs, user_messages
+from gateway.runs.session_rows import latest_run, messages_of, run_in, session_lock, shown_runs, user_messages
 from gateway.runs.window import as_openai, parts_read, window_rows
 from gateway.services import require_active
 from memories.caller import Caller
 from memories.errors import Conflict, InvalidRequest, NotFound
+from memories.ids import parse_uuid
 
 
 def open_native(
@@ -31,20 +33,24 @@ def open_native(
     replaces: UUID | None,
     request_id: str,
     keep_attached: bool = False,
+    last_turn: str | None = None,
     lease: datetime | None = None,
 ) -> TurnContext:
     """Open a run in a session that the caller names. Without `content` it repeats the messages of the turn that it
     replaces; with `keep_attached` it keeps their attachments. Runs that wait for results of client tools end without
-    them. `lease` is the lease under which later turns were hidden.
+    them. `last_turn` is the id of the last turn that the client shows, "" if it shows none. `lease` is the lease under
+    which later turns were hidden.
 
-    Raises NotFound, SessionEnded, SessionBusy, Unauthorized, and LaterTurnsShown if later turns must be hidden
-    first."""
+    Raises NotFound, SessionEnded, SessionBusy, Unauthorized, LaterTurnsShown if later turns must be hidden first,
+    OtherBranchShown if the branch that the client shows must be shown first, and Conflict if it has newer turns."""
     # Slow for megabytes: before the lock
     canonical = None if content is None else fingerprint.canonical_content(content)
     with transaction.atomic():
         session = session_lock(caller, session_id)
         require_active(session)
         waiting = release_lapsed(session, lease=lease)
+        if last_turn is not None and lease is None:  # with a lease, it was compared before later turns were hidden
+            _require_last(session, last_turn)
         replaced = run_in(shown_runs(session), replaces, " to replace") if replaces else None
         for run in waiting:
             end_waiting(run, session, [], keep=run.pk != replaces)
@@ -63,6 +69,18 @@ def open_native(
             request_id=request_id,
         )
     return _with_window(context, summary, rows, asked)
+
+
+def _require_last(session: Session, last_turn: str) -> None:
+    """Raise OtherBranchShown, Conflict or NotFound unless this is the last turn that is shown."""
+    latest, seen = latest_run(session), parse_uuid(last_turn)
+    if latest.pk == seen if latest else not last_turn:
+        return
+    if last_turn:
+        run = run_in(Run.objects.filter(owner_id=session.owner_id, session=session), seen)
+        if run.superseded:
+            raise OtherBranchShown(run)
+    raise Conflict("This conversation went on elsewhere. Read what is new, then send your message again.")
 
 
 def open_answered(

@@ -19,6 +19,7 @@ from memories.evidence.client_texts import (
     without_rules,
     written_results_start,
 )
+from memories.evidence.unmarked import comment_spans, other_language_spans
 from scanning.authorship import pasted_spans, sentences_of
 
 Span = tuple[int, int]
@@ -140,11 +141,13 @@ def _foreign_spans_within(text: str) -> list[Span]:
     found += _json(text)
     found += _conversations(text)
     found += _between_rules(text)
+    found += comment_spans(text)
     found += (elements := merge_spans(list(_elements(text))))
     found += _quotations(text)
     start, end = _without_outer_elements(text, elements)
     said = text[start:end]
-    found += [(start + begins, start + ends) for begins, ends in (*pasted_spans(said), *_instructed_text(said))]
+    unmarked = (*pasted_spans(said), *_instructed_text(said), *other_language_spans(said))
+    found += [(start + begins, start + ends) for begins, ends in unmarked]
     return merge_spans(found)
 
 

@@ -57,6 +57,7 @@ async function ensureSession() {
   main.dataset.session = document.getElementById("current-session").value = made.id;
   if (made.temporary) rememberTemporary(made.id);
   composer.beginSession(made);
+  notifications?.watch(made.id);
   editTags.disabled = false;
   history.replaceState(null, "", `/c/${made.id}/`);
 }
@@ -66,9 +67,11 @@ function sayError({ code }) {
   toasts.say(`${headline} ${rest}`);
 }
 
+const sayBusy = () => toasts.say("Wait until the answer is complete, or stop it.");
+
 // Says why a button does nothing during an answer.
 function isAnswering() {
-  if (conversation.answering) toasts.say("Wait until the answer is complete, or stop it.");
+  if (conversation.answering) sayBusy();
   return conversation.answering;
 }
 
@@ -104,7 +107,7 @@ async function choose(section, turn) {
   if (isAnswering()) return;
   const error = await refused(() => conversation.choose(section, turn));
   if (error) sayError(error);
-  else tell({ kind: "branch", session: main.dataset.session });
+  else tell({ kind: "turn", session: main.dataset.session });
 }
 
 main.addEventListener("click", (event) => {
@@ -132,9 +135,10 @@ conversation.addEventListener("answering", () => {
   composer.setAnswering(true);
   showReviews();
 });
-conversation.addEventListener("started", ({ detail }) => {
+conversation.addEventListener("busy", sayBusy);
+conversation.addEventListener("started", () => {
   composer.keepDraft();
-  tell({ kind: "turn", session: main.dataset.session, turn: detail.id, replaces: conversation.replacing });
+  tell({ kind: "turn", session: main.dataset.session });
   sessions.refresh().then(showListedTitle);
 });
 conversation.addEventListener("idle", () => {
@@ -168,9 +172,20 @@ reviews.addEventListener("looked", showReviews);
 
 onTold((told) => {
   if (told.kind === "sessions" || told.kind === "turn") sessions.refresh();
-  if (told.kind === "branch" && told.session === main.dataset.session) conversation.catchUp();
-  if (told.kind === "turn" && told.session === main.dataset.session && !conversation.answering) conversation.follow(told.turn, { replaces: told.replaces });
+  if (told.kind === "turn" && told.session === main.dataset.session) conversation.catchUp();
 });
+
+// The session was changed, by this page or by another device or client.
+notifications?.addEventListener("session", async ({ detail }) => {
+  if (detail.session_id !== main.dataset.session) return;
+  const isDeleted = detail.kind === "session.deleted";
+  composer.setClosed(isDeleted ? "deleted" : detail.state === "ended" ? "ended" : "");
+  const isRenamed = detail.title && !composer.temporary.checked && detail.title !== document.getElementById("session-title").textContent;
+  if (isRenamed) showTitle(detail.title);
+  const hasNews = !isDeleted && (await conversation.hear(detail.turn));
+  if (isDeleted || isRenamed || hasNews) sessions.refresh();
+});
+notifications?.addEventListener("polled", () => document.hidden || catchUp());
 
 notifications?.addEventListener("lost", () => composer.setOffline(true));
 // Shows what another device did meanwhile.

@@ -4,6 +4,11 @@ import { Attachments } from "./attachments.js";
 import { draftOf, keepDraft } from "./drafts.js";
 import { element } from "./parts.js";
 
+const CLOSED = {
+  ended: "This session has ended. Its messages stay.",
+  deleted: "This session was deleted elsewhere.",
+};
+
 export class Composer extends EventTarget {
   constructor(form, main, conversation) {
     super();
@@ -18,6 +23,7 @@ export class Composer extends EventTarget {
     this.ask = form.querySelector("#ask");
     this.attachments = new Attachments(form);
     this.offline = false;
+    this.closed = "ended" in main.dataset ? "ended" : "";
     this.waiting = null; // sends the message once its files are read
     this.#install();
     // Text typed before the script was loaded takes precedence over the draft.
@@ -80,7 +86,7 @@ export class Composer extends EventTarget {
       this.waiting = () => this.submit(given);
       return;
     }
-    if (!(text || this.attachments.items.length) || this.answering || this.offline || this.#isTooLong(text)) return;
+    if (!(text || this.attachments.items.length) || this.answering || this.offline || this.closed || this.#isTooLong(text)) return;
     this.dispatchEvent(new CustomEvent("send", { detail: text }));
   }
 
@@ -145,7 +151,16 @@ export class Composer extends EventTarget {
 
   setOffline(offline) {
     this.offline = offline;
-    this.sendButton.disabled = offline || "ended" in this.main.dataset;
+    this.sendButton.disabled = offline || this.closed !== "";
+  }
+
+  // Another device ended or deleted the session, or restored it (""). What is written here can still be copied.
+  setClosed(closed) {
+    if (closed === this.closed) return;
+    this.closed = closed;
+    this.setOffline(this.offline);
+    this.ask.replaceChildren();
+    if (closed) this.ask.append(element("span", { textContent: CLOSED[closed] }), element("a", { className: "btn btn--small", href: "/new/", textContent: "New session" }));
   }
 
   setFill(percent) {

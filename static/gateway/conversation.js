@@ -1,7 +1,7 @@
 // The conversation on the page: turns as sections of the log, streamed answers, and the reader's place in it.
 
 import { ApiError, call, comesBack, fragment, tryFragment } from "./api.js";
-import { from, replaceFrom, replaceTurn, takeBack } from "./branches.js";
+import { from, merge, replaceFrom, replaceTurn, takeBack } from "./branches.js";
 import { countDown, isBusy } from "./busy.js";
 import { addCopyButtons } from "./copy.js";
 import { refusalOf } from "./errors.js";
@@ -46,6 +46,16 @@ export class Conversation extends EventTarget {
     return [...this.ledger.querySelectorAll("[data-last]:not([data-refused])")].at(-1);
   }
 
+  // The last turn that is shown, without commands and messages that did not arrive.
+  get lastTurn() {
+    return [...this.ledger.querySelectorAll('.turn:not([data-refused], [data-command], [data-turn=""])')].at(-1);
+  }
+
+  // The link to later turns, at the place of a search.
+  get later() {
+    return this.ledger.querySelector("[data-later]");
+  }
+
   get lastSaid() {
     return this.last?.querySelector("[data-said]")?.content.textContent ?? "";
   }
@@ -62,10 +72,10 @@ export class Conversation extends EventTarget {
     const { replaces = null, again = false, edited = false, attempt = 0 } = rest;
     const options = { ...rest, attached };
     const section = this.#liveTurn({ content, attached, again }, replaces);
-    this.replacing = replaces;
     this.dispatchEvent(new CustomEvent("sent"));
     const parts = [...(content ? [{ type: "text", text: content }] : []), ...attached.map(({ part }) => part)];
-    const body = again ? { replaces } : { content: attached.length ? parts : content, replaces, keep_attached: edited };
+    const said = again ? {} : { content: attached.length ? parts : content, keep_attached: edited };
+    const body = { ...said, replaces, last_turn: section.lastTurn };
     try {
       const last = await this.#run(section, this.#started(body));
       if (last?.type !== "error" || !isBusy(last.data.code, attempt)) return;
@@ -84,43 +94,55 @@ export class Conversation extends EventTarget {
     yield* startTurn(this.session, body);
   }
 
-  // Shows a running answer that this page did not start, or lost the connection to.
-  async follow(turn, { replaces = null } = {}) {
-    if (this.fetching || this.current?.turn === turn) return;
-    const nodes = await this.#fetched(this.turnUrl(turn));
-    const section = nodes?.querySelector(".turn");
-    const replaced = this.#shown(replaces ?? turn);
-    if (!section || this.answering || (replaced && from(replaced).some((node) => node.querySelector?.(".editor")))) return;
-    keepOpen(this.ledger, nodes);
-    this.#put(section, replaced);
-    this.#makeLast(section);
-    this.place.keep();
-    this.#settled(section);
-    this.resume();
-  }
-
+  // Follows a running answer that this page did not start, or lost the connection to.
   resume() {
     const section = this.ledger.querySelector('.turn[data-state="running"]');
     if (!section) return;
     this.#run(section, followTurn(this.session, section.dataset.turn)).catch((error) => this.#refuse(section, "", null, error));
   }
 
-  // After a pause, loads turns that were added to this session by another device or client.
-  async catchUp() {
-    if (!this.session || this.fetching || this.#mustStay()) return;
-    const since = this.last?.dataset.turn;
-    const nodes = await this.#fetched(this.#turnsUrl(since));
-    const newest = nodes && [...nodes.querySelectorAll(".turn")].at(-1)?.dataset;
-    const shown = this.last?.dataset;
-    if (!newest || this.#mustStay() || shown?.turn !== since || (newest.turn === since && newest.state === shown.state)) return;
-    this.#showFrom(since, nodes);
-    this.place.keep();
-    this.resume();
+  // The server says which turn is the newest. A hidden page catches up when it is shown, and an answer in progress says
+  // itself when it is over.
+  async hear(turn) {
+    const shown = this.lastTurn?.dataset;
+    const isShown = shown?.turn === turn?.id && (shown?.state === turn?.state || (this.answering && this.current.turn === turn?.id));
+    return document.hidden || isShown ? false : this.catchUp();
   }
 
-  // Whether the turns must stay as they are: an answer, what is being written, or the place of a search would be lost.
+  // Shows what another device or client has changed in this session. Resolves to whether anything is new.
+  async catchUp() {
+    if (!this.session) return false;
+    this.behind = this.fetching || this.#mustStay();
+    if (this.behind) return false;
+    const since = this.lastTurn?.dataset.turn;
+    const nodes = await this.#fetched(this.#turnsUrl(since));
+    this.behind ||= this.#mustStay() || this.lastTurn?.dataset.turn !== since;
+    const isNew = nodes !== null && !this.behind && this.#merge(nodes);
+    return (this.behind && (await this.catchUp())) || isNew;
+  }
+
+  // Shows the turns of a fragment that are new, without touching the others. Returns whether there are any.
+  #merge(nodes) {
+    const focus = focusOf(this.ledger);
+    if (!merge(this.ledger, nodes)) return false;
+    const newest = [...this.ledger.querySelectorAll(".turn:not([data-refused])")].at(-1);
+    if (newest) {
+      newest.dataset.last = "";
+      this.#makeLast(newest);
+      this.#settled(newest);
+    }
+    addCopyButtons(this.ledger);
+    focus();
+    this.place.keep();
+    this.resume();
+    return true;
+  }
+
+  // Whether the turns must stay as they are: an answer, turns that a refused edit is to replace, or the place of a search
+  // would be lost.
   #mustStay() {
-    return this.answering || this.ledger.querySelector(".editor, [data-refused], [data-later]") !== null;
+    const refused = [...this.ledger.querySelectorAll("[data-refused]")];
+    return this.answering || this.choosing || refused.some(({ leaving }) => leaving) || this.later !== null;
   }
 
   // Shows another version of a turn and the turns after it, without moving what is above.
@@ -136,6 +158,7 @@ export class Conversation extends EventTarget {
       this.#chosen(turn);
     } finally {
       this.choosing = false;
+      if (this.behind) this.catchUp();
     }
   }
 
@@ -198,6 +221,8 @@ export class Conversation extends EventTarget {
     const section = liveTurn(unsent.content, unsent.attached, this.main.dataset.timeZone);
     section.unsent = unsent;
     this.#takeBackRefused(unsent);
+    // At the place of a search, later turns are known not to be shown.
+    section.lastTurn = this.later ? undefined : (this.lastTurn?.dataset.turn ?? "");
     const replaced = replaces && this.#shown(replaces);
     const kept = replaced && replaced.querySelector(".attached:not([hidden])");
     if (kept) section.querySelector("[data-attached]").replaceWith(kept.cloneNode(true));
@@ -217,7 +242,7 @@ export class Conversation extends EventTarget {
   // When a turn has started, earlier turns are no longer the last one, and the replaced turns are dropped.
   #makeLast(section) {
     section.leaving = null;
-    for (const before of this.ledger.querySelectorAll("[data-last]")) {
+    for (const before of this.ledger.querySelectorAll("[data-last]:not([data-refused])")) {
       if (before !== section) delete before.dataset.last;
     }
   }
@@ -245,7 +270,7 @@ export class Conversation extends EventTarget {
         if (event.type === "done" || event.type === "error") {
           answer.end();
           await this.#replaceWithServers(section, this.current.turn);
-          await this.#addMissing();
+          await this.#showLater();
           const failure = this.#shown(this.current.turn)?.querySelector("[data-failure]")?.textContent ?? "No answer";
           const words = event.data.state === "stopped" ? "Answer stopped" : "Answer complete";
           this.status.textContent = event.type === "done" ? words : failure;
@@ -258,16 +283,14 @@ export class Conversation extends EventTarget {
       begin(); // a refused turn cannot be stopped
       this.current = null;
       this.dispatchEvent(new CustomEvent("idle"));
+      if (this.behind) this.catchUp();
     }
   }
 
-  // Shows the turns that the last one follows, if another device added them or chose another version, unless text that
-  // was not sent would be lost.
-  async #addMissing() {
-    const [last, before] = [...this.ledger.querySelectorAll("[data-follows]")].reverse();
-    const since = before?.dataset.turn ?? "";
-    if (!last || last.dataset.follows === since || this.ledger.querySelector(".editor, [data-refused]")) return;
-    const nodes = await this.#fetched(this.#turnsUrl(since));
+  // After a message from the place of a search, shows the turns between them.
+  async #showLater() {
+    const since = this.later?.previousElementSibling.dataset.turn;
+    const nodes = since && (await this.#fetched(this.#turnsUrl(since)));
     if (!nodes) return;
     this.#showFrom(since, nodes);
     this.place.keep();
@@ -314,13 +337,20 @@ export class Conversation extends EventTarget {
     const turn = section.dataset.turn;
     if (turn) {
       // It started, but the connection was lost: check before anything is sent twice.
-      again.addEventListener("click", () => this.follow(turn));
+      again.addEventListener("click", () => this.catchUp());
       back.remove();
       return;
     }
     section.dataset.refused = "";
-    again.addEventListener("click", () => this.send(content, { ...options, attempt: 0 }));
-    back.addEventListener("click", () => this.#takeBack(section, true));
+    again.addEventListener("click", () => {
+      if (this.answering) this.dispatchEvent(new CustomEvent("busy"));
+      else this.send(content, { ...options, attempt: 0 });
+    });
+    back.addEventListener("click", () => {
+      this.#takeBack(section, true);
+      if (this.behind) this.catchUp();
+    });
+    if (["conflict", "not_found"].includes(error.code)) this.catchUp(); // with another device, or it deleted that version
   }
 
   // Takes back messages that were refused, before another one is sent.
@@ -341,6 +371,7 @@ export class Conversation extends EventTarget {
   #later(section, seconds) {
     const rest = section?.querySelector("[data-rest]");
     if (!rest) return false;
-    return countDown(rest, seconds, () => rest.isConnected && section.hasAttribute("data-last") && !this.answering && !section.querySelector(".editor"));
+    const turn = this.lastTurn?.dataset.turn;
+    return countDown(rest, seconds, () => rest.isConnected && this.lastTurn?.dataset.turn === turn && !this.answering && !section.querySelector(".editor"));
   }
 }

@@ -1,14 +1,16 @@
 // Notifications while the page is open: a websocket that reconnects and misses nothing, since it sends the number of the
 // last notification that it has seen. While it fails, each attempt is followed by a request: a proxy may block websockets
-// only. Events: `message`; `lost`, `late` (only websockets fail) and `regained`; `ended` (the login).
+// only. Events: `message`; `session` (the one that the page shows has changed); `lost`, `late` (only websockets fail) and
+// `regained`; `polled` (while it is late); `ended` (the login).
 
 const LONGEST = 15000;
 const QUIET_FAILURES = 4; // failures before a page that never connected, or has only lost its socket, says so
 
 export class Notifications extends EventTarget {
-  constructor(after) {
+  constructor(after, session) {
     super();
     this.last = Number(after);
+    this.session = session;
     this.failures = 0;
     this.wasOpen = false;
     window.addEventListener("online", () => this.#now());
@@ -22,9 +24,16 @@ export class Notifications extends EventTarget {
     this.#open();
   }
 
+  // Watches the session that the page has created.
+  watch(session) {
+    this.session = session;
+    this.#now();
+  }
+
   #open() {
     const scheme = location.protocol === "https:" ? "wss" : "ws";
-    const socket = new WebSocket(`${scheme}://${location.host}/ws/notifications/?after=${this.last}`);
+    const query = new URLSearchParams({ after: this.last, ...(this.session && { session: this.session }) });
+    const socket = new WebSocket(`${scheme}://${location.host}/ws/notifications/?${query}`);
     this.socket = socket;
     socket.addEventListener("open", () => {
       if (socket !== this.socket) return;
@@ -45,6 +54,10 @@ export class Notifications extends EventTarget {
   }
 
   #show(message) {
+    if (message.session_id) {
+      this.dispatchEvent(new CustomEvent("session", { detail: message }));
+      return;
+    }
     const number = Number(message.id);
     if (number <= this.last && message.kind !== "resync") return;
     this.last = Math.max(this.last, number);
@@ -84,6 +97,7 @@ export class Notifications extends EventTarget {
     if (missed === null) this.#become("lost");
     else if (missed && (this.state || this.failures >= QUIET_FAILURES)) this.#become("late");
     for (const message of missed ?? []) this.#show(message);
+    if (this.state === "late") this.dispatchEvent(new CustomEvent("polled"));
   }
 
   // Resolves to the notifications since the last one, to null if Daybook cannot say, or to undefined if the login has

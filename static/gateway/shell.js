@@ -13,7 +13,7 @@ const REACHED_STAYS = 5000;
 
 export const toasts = new Toasts(document.getElementById("toasts"));
 export const reviews = new ReviewsWatch();
-export const notifications = document.body.dataset.notification === undefined ? null : new Notifications(document.body.dataset.notification);
+export const notifications = document.body.dataset.notification === undefined ? null : new Notifications(document.body.dataset.notification, document.getElementById("main").dataset.session);
 
 // Asks for confirmation before an action that cannot be undone.
 export function confirmed({ title, text, action }) {

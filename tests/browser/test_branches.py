@@ -7,7 +7,7 @@ from playwright.sync_api import Page, expect
 
 from gateway.models import Run, Session
 from tests.browser.axe import findings_light_and_dark
-from tests.browser.conftest import NewVisitor, Visitor, owner_of
+from tests.browser.conftest import Visitor, owner_of
 from tests.browser.conversations import conversation_make
 from tests.browser.page_actions import ask, expect_status, send
 from tests.browser.puppet_model import PuppetModel
@@ -105,15 +105,6 @@ def test_the_next_message_continues_the_version_that_is_shown(chat: Page, puppet
     expect_status(chat, "Answer complete")
     answers = [m["content"] for m in puppet.requests[-1].messages if m["role"] == "assistant"]
     assert answers == ["Answer to one.", "Answer to two."]
-
-
-def test_a_message_shows_the_version_that_another_device_chose_before_it(
-    chat: Page, puppet: PuppetModel, visitor: NewVisitor
-) -> None:
-    edit(visitor("alice").open(path(chat)), puppet, 0, "eins", "Answer to eins.")
-    assert messages(chat) == ["one", "two"]
-    say(chat, puppet, "zwei", "Answer to zwei.")
-    expect(chat.locator(".turn .entry--you .prose")).to_have_text(["eins", "zwei"])
 
 
 def test_an_edit_in_another_tab_removes_the_later_turns_from_this_page(

@@ -154,15 +154,6 @@ def test_a_button_that_was_just_used_keeps_the_focus_when_its_turn_is_rendered_a
     expect(copying).to_be_focused()
 
 
-def test_a_message_shows_the_turns_that_another_device_added_before_it(alices: Visitor, visitor: NewVisitor) -> None:
-    session = conversation_make(owner_of("alice"), ("from the laptop", "Fine."))
-    chat = alices.open(f"/c/{session.pk}/")
-    ask(visitor("alice").open("/"), "from the phone")
-    ask(chat, "from the laptop again")
-    said = chat.locator(".entry--you .prose")
-    expect(said).to_have_text(["from the laptop", "from the phone", "from the laptop again"])
-
-
 def test_a_session_can_be_renamed_searched_and_deleted(alices: Visitor) -> None:
     for title in ("Why is the oven cold?", "Plan the trip to Gotland."):
         session = conversation_make(owner_of("alice"), (title, "Fine."), title=title)

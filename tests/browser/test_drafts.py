@@ -1,9 +1,11 @@
 """Text that is being written stays, whatever else happens on the page."""
 
 import re
+from datetime import timedelta
 from urllib.parse import urlsplit
 
 import pytest
+from django.utils import timezone
 from playwright.sync_api import Page, expect
 
 from gateway.models import Message, Session
@@ -75,8 +77,13 @@ def refusing(alices: Visitor) -> Page:
     """A conversation in which messages are refused, until `accept_again`."""
     alices.expect_error("status of 409")
     page = open_conversation(alices, ("first", "Fine."))
-    Session.objects.update(state="ended")
+    be_busy(True)
     return page
+
+
+def be_busy(is_busy: bool) -> None:
+    """Let the session be one of which another version is about to be shown, or no longer."""
+    Session.objects.update(branch_until=timezone.now() + timedelta(hours=1) if is_busy else None)
 
 
 def send_refused(page: Page, text: str) -> None:
@@ -85,7 +92,7 @@ def send_refused(page: Page, text: str) -> None:
 
 
 def accept_again(puppet: PuppetModel) -> None:
-    Session.objects.update(state="active")
+    be_busy(False)
     puppet.answer("Fine, too.")
 
 
@@ -111,9 +118,9 @@ def test_a_refused_message_is_kept_when_another_version_is_shown(
     accept_again(puppet)
     refusing.get_by_role("button", name="Answer again").click()
     expect_status(refusing, "Answer complete")
-    Session.objects.update(state="ended")
+    be_busy(True)
     send_refused(refusing, "a long thought")
-    Session.objects.update(state="active")
+    be_busy(False)
     refusing.get_by_role("button", name="Earlier version").click()
     expect(refusing.get_by_text("Fine.", exact=True)).to_be_visible()
     expect(refusing.get_by_label(BOX)).to_have_value("a long thought")
@@ -160,11 +167,11 @@ def test_a_question_that_is_not_answered_again_is_no_draft(refusing: Page, puppe
 
     refusing.get_by_label(BOX).fill("half a thought")
     answer_again()
-    Session.objects.update(state="active")
+    be_busy(False)
     refusing.reload()
     expect(refusing.get_by_label(BOX)).to_have_value("half a thought")
     refusing.get_by_label(BOX).fill("")
-    Session.objects.update(state="ended")
+    be_busy(True)
     answer_again()
     accept_again(puppet)
     ask(refusing, "something else")

@@ -322,6 +322,24 @@ def test_version_counts_leave_out_failures_without_a_following_turn(page: Client
     assert ">2/2<" in html
 
 
+def test_turns_since_a_hidden_one_begin_with_the_last_shown_turn_before_it(page: Client, alice: Owner) -> None:
+    session = session_make(alice)
+    one = turn_make(session, "one", number=1)
+    hidden = [turn_make(session, text, number=number, superseded=True) for number, text in ((2, "two"), (3, "three"))]
+    shown = turn_make(session, "zwei", number=2)
+    for run, follows in ((hidden[0], one), (hidden[1], hidden[0]), (shown, one)):
+        Run.objects.filter(pk=run.pk).update(follows=follows.pk)
+
+    def since(run: Run) -> list[str]:
+        html = html_of(page, f"/fragments/turns/{session.pk}/?since={run.pk}")
+        return re.findall(r'data-turn="([^"]+)"', html)
+
+    assert since(hidden[1]) == since(one) == [str(one.pk), str(shown.pk)]
+    assert since(shown) == [str(shown.pk)]
+    Run.objects.filter(pk=one.pk).update(superseded=True)
+    assert since(hidden[1]) == [str(shown.pk)]
+
+
 def test_reasoning_tools_and_details_are_shown_under_the_answer(page: Client, alice: Owner) -> None:
     configuration_save("prices", {"m": {"input": 10, "output": 20}})
     session = session_make(alice)

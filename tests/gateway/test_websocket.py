@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from datetime import timedelta
 from typing import Any
 from unittest.mock import Mock
+from urllib.parse import urlencode
 
 import pytest
 from asgiref.sync import sync_to_async
@@ -20,8 +21,10 @@ from pytest_django.fixtures import Settings
 from gateway import consumers
 from gateway.keys import api_key_revoke, api_key_rotate, api_key_update
 from gateway.metrics import open_websockets
-from gateway.models import ApiKey
+from gateway.models import ApiKey, Session
 from gateway.routing import websocket_application
+from gateway.sessions import changes
+from gateway.sessions.keeping import session_change, session_discard, session_restore
 from gateway.sockets import recheck_logins
 from memories.database.access import in_thread
 from memories.messaging.datagrams import DatagramChannelLayer
@@ -30,6 +33,8 @@ from memories.models import Notification, Owner
 from memories.services import owner_for_end_user
 from tests.factories import agent_make, key_make, memory_make
 from tests.pages import client_of
+from tests.unsliced import session_delete
+from tests.waiting import eventually_async
 
 pytestmark = pytest.mark.django_db(transaction=True)
 HOST = (b"host", b"testserver")
@@ -67,14 +72,14 @@ def bearer(plain: str) -> tuple[bytes, bytes]:
     return b"authorization", f"Bearer {plain}".encode()
 
 
-def socket(*headers: tuple[bytes, bytes], after: Any = None) -> WebsocketCommunicator:
-    path = "/ws/notifications/" + (f"?after={after}" if after is not None else "")
+def socket(*headers: tuple[bytes, bytes], **query: Any) -> WebsocketCommunicator:
+    path = "/ws/notifications/" + (f"?{urlencode(query)}" if query else "")
     return WebsocketCommunicator(websocket_application, path, headers=[HOST, *headers])  # type: ignore[arg-type]
 
 
 @asynccontextmanager
-async def opened(*headers: tuple[bytes, bytes], after: Any = None) -> AsyncIterator[WebsocketCommunicator]:
-    communicator = socket(*headers, after=after)
+async def opened(*headers: tuple[bytes, bytes], **query: Any) -> AsyncIterator[WebsocketCommunicator]:
+    communicator = socket(*headers, **query)
     connected, _ = await communicator.connect(timeout=10)
     assert connected
     yield communicator
@@ -365,3 +370,61 @@ async def test_a_key_shared_by_several_people_is_refused(alice: Owner) -> None:
     _, plain = await in_thread(key_make, alice)
     for name in (b"u1", b"u2"):
         assert await refused(bearer(plain), (b"x-openwebui-user-id", name)) == (name == b"u2")
+
+
+async def test_a_page_learns_of_changes_of_its_session_beside_notifications(
+    alice: Owner, alice_login: Client, session: Session
+) -> None:
+    async with opened(cookie(alice_login), ORIGIN, session=session.pk) as browser:
+        assert (await browser.receive_json_from(timeout=10))["session_id"] == str(session.pk)
+        await notify_owner(alice, "one")
+        assert await texts(browser, 1) == ["one"]
+        await in_thread(lambda: session_change(session, title="Cats"))
+        assert (await browser.receive_json_from(timeout=10))["title"] == "Cats"
+    assert not changes._watched
+
+
+@pytest.mark.parametrize("wrong", ["", "x"])
+async def test_what_is_no_id_of_a_session_is_ignored(alice: Owner, alice_login: Client, wrong: str) -> None:
+    async with opened(cookie(alice_login), ORIGIN, session=wrong) as browser:
+        await notify_owner(alice, "one")
+        assert await texts(browser, 1) == ["one"]
+        assert not changes._watched
+
+
+async def test_a_page_that_reconnects_learns_that_its_session_was_deleted(
+    alice: Owner, alice_login: Client, session: Session
+) -> None:
+    deleted = {"kind": "session.deleted", "session_id": str(session.pk)}
+    await in_thread(session_discard, session)
+    async with opened(cookie(alice_login), ORIGIN, session=session.pk) as browser:
+        assert await browser.receive_json_from(timeout=10) == deleted
+        await in_thread(session_restore, alice.pk, session.pk)
+        assert (await browser.receive_json_from(timeout=10))["kind"] == "session.changed"
+    await in_thread(session_delete, session)
+    async with opened(cookie(alice_login), ORIGIN, session=session.pk) as browser:
+        assert await browser.receive_json_from(timeout=10) == deleted
+
+
+async def test_nobody_else_learns_of_changes_of_a_session(alice: Owner, charlie: Owner, session: Session) -> None:
+    theirs = await in_thread(client_of, charlie)
+    await in_thread(agent_make, "coder")
+    _, limited = await in_thread(key_make, alice, agents=["coder"])
+    async with (
+        opened(cookie(theirs), ORIGIN, session=session.pk) as other,
+        opened(bearer(limited), session=session.pk) as program,
+    ):
+        for stranger in (other, program):  # as for a session that does not exist
+            assert (await stranger.receive_json_from(timeout=10))["kind"] == "session.deleted"
+        assert not changes._watched
+        await in_thread(lambda: session_change(session, title="Cats"))
+        assert await other.receive_nothing()
+        assert await program.receive_nothing()
+
+
+async def test_signing_out_ends_the_watching_of_a_session(alice: Owner, alice_login: Client, session: Session) -> None:
+    async with opened(cookie(alice_login), ORIGIN, session=session.pk) as browser:
+        await browser.receive_json_from(timeout=10)
+        await in_thread(alice_login.post, "/logout/")
+        assert await closed_with(browser) == 4401
+        await eventually_async(lambda: not changes._watched, within=10)
