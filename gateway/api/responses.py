@@ -21,7 +21,7 @@ from gateway.api.openai_schemas import INPUT_ITEMS, INPUT_TOKENS, RESPONSE, RESP
 from gateway.api.responding import json_response
 from gateway.api.responses_answer import ResponseBuilder
 from gateway.api.responses_body import ResponsesBody, read_responses_body
-from gateway.api.responses_items import as_messages
+from gateway.api.responses_items import as_messages, length_of_references
 from gateway.api.responses_stored import input_items, items_shown, output_items, stored_response
 from gateway.api.v1_turn import begin_turn, v1_request_of
 from gateway.authentication import require_writer
@@ -166,20 +166,21 @@ def _conversation(caller: Caller, parsed: ResponsesBody) -> tuple[CompletionBody
         for run_id, number, part in (stored_parts(caller, runs) if runs else ())
         for item in output_items(run_id, number, part.output)
     }
+    _require_room(length_of_references(parsed.items, stored))
     messages = as_messages(after.messages if after else [], parsed.items, stored)
     if after:
-        _require_room(messages)
+        _require_room(sum(len(text_of(message.get("content"))) for message in messages))
     if parsed.truncate:
         agent = agent_find(caller, parsed.chat["model"])
         messages = _truncated(messages, agent_settings(agent).context_token_limit)
     return parsed.completion(messages), after
 
 
-def _require_room(messages: Sequence[dict[str, Any]]) -> None:
+def _require_room(length: int) -> None:
     """Raise TooLarge if a conversation that is partly stored has much more text than a request may have: the results of
-    a turn's tools add up."""
+    a turn's tools add up, and so do items that are referred to often."""
     limit = 2 * settings.DAYBOOK_MAX_BODY
-    if sum(len(text_of(message.get("content"))) for message in messages) > limit:
+    if length > limit:
         raise TooLarge(f"This conversation has more than {limit} characters. Send shorter outputs.", param="input")
 
 
