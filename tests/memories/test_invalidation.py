@@ -211,7 +211,8 @@ def test_the_thread_survives_a_cache_that_cannot_be_cleared(
             raise RuntimeError
 
     broken, other, another = (
-        invalidation._Cache(forget=lambda _: None, clear=partial(clear, name)) for name in ("broken", "other", "another")
+        invalidation._Cache(forget=lambda _: None, clear=partial(clear, name))
+        for name in ("broken", "other", "another")
     )
     monkeypatch.setattr(invalidation, "_caches", [other, broken, another])
     monkeypatch.setattr(Watcher, "poll", lambda self: 1 // 0)
