@@ -31,6 +31,7 @@ from own_home import own_home
 SIZES = ((10, 100, 100), (100, 100, 100), (1000, 100, 100), (1000, 100, 1000), (1000, 100, 4000))
 PAGES = ("admin_list_ms", "dashboard_ms", "session_ms", "earlier_ms")
 MILLION = ((10_000, 100, 100),)
+MANY_OWNERS = ((100_000, 10, 100),)
 QUICK = ((10, 20, 20), (50, 20, 200))
 
 
@@ -40,13 +41,14 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=15, help="measurements per figure")
     parser.add_argument("--limit", type=float, default=170.0, help="start no further size after so many seconds")
     parser.add_argument("--quick", action="store_true", help="two small sizes")
-    parser.add_argument("--million", action="store_true", help="one size: 1,000,000 memories")
+    parser.add_argument("--million", action="store_true", help="one size: 1,000,000 memories of 10,000 owners")
+    parser.add_argument("--owners", action="store_true", help="one size: 1,000,000 memories of 100,000 owners")
     options = parser.parse_args()
     with database(options.database_url) as variables, own_home("growth", variables):
         from growth_data import add_owners, migrate
 
         migrate()
-        sizes = QUICK if options.quick else MILLION if options.million else SIZES
+        sizes = QUICK if options.quick else MILLION if options.million else MANY_OWNERS if options.owners else SIZES
         points = measure_sizes(sizes, options.repeats, time.monotonic() + options.limit, add_owners)
     print(json.dumps({"points": points, "database": "postgresql" if options.database_url else "sqlite"}))
 

@@ -78,9 +78,10 @@ async def _read_again_and_again() -> None:
         try:
             await _read_once()
             is_failing = False
-        except DatabaseError:
+        except Exception as error:  # the task must survive: those who watch already would learn nothing more
             if not is_failing:
-                logger.warning("watched sessions cannot be read; pages show changes later", exc_info=True)
+                said = "watched sessions cannot be read (%s); pages show changes later"
+                logger.warning(said, type(error).__name__, exc_info=not isinstance(error, DatabaseError))
             is_failing = True
         await asyncio.sleep(settings.SESSION_WATCH_SECONDS)
 

@@ -211,9 +211,9 @@ async def test_a_session_that_is_busy_with_another_version_is_forked(
     def begin() -> None:
         Run.objects.filter(pk=newest.pk).update(state="running", lease_expires_at=lease_end())
 
-    def begin_and_choose(*args: Any) -> Any:
+    def begin_and_choose(*args: Any, **options: Any) -> Any:
         begin()
-        return choose(*args)
+        return choose(*args, **options)
 
     if busy == "before":
         await in_thread(begin)

@@ -168,8 +168,8 @@ async def test_a_page_that_changes_to_another_session_learns_of_it(session: Sess
         assert (await following(watched))["title"] == "Cats"
 
 
-async def test_a_busy_database_is_read_again(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
-    failures = iter([OperationalError("busy"), OperationalError("busy")])
+async def test_after_an_error_sessions_are_read_again(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    failures = iter([OperationalError("busy"), RuntimeError("a defect")])
     read = changes._changed
 
     def sometimes(before: Any) -> Any:
