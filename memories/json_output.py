@@ -38,12 +38,16 @@ class LongTextEncoder(json.JSONEncoder):
     """Produces the same output as JSONEncoder, but encodes long texts and lists in slices, and a ConstantDict once."""
 
     def encode(self, o: Any) -> str:
+        return "".join(self.pieces(o))
+
+    def pieces(self, value: Any) -> list[str]:
+        """Return the JSON in pieces. They are joined once: long lists in long lists would be copied at each level."""
         token, written = secrets.token_hex(16), list[list[str]]()
-        text = super().encode(self.shortened(o, token, written))
+        text = super().encode(self.shortened(value, token, written))
         if not written:
-            return text
+            return [text]
         first, *rest = text.split(f'"{token}"')
-        return "".join((first, *chain.from_iterable((*found, end) for found, end in zip(written, rest, strict=True))))
+        return [first, *chain.from_iterable((*found, end) for found, end in zip(written, rest, strict=True))]
 
     def shortened(self, value: Any, token: str, written: list[list[str]]) -> Any:
         """Return a value with `token` in place of each long text, long list and ConstantDict, whose JSON is appended to
@@ -76,8 +80,13 @@ class LongTextEncoder(json.JSONEncoder):
         return {**value, **changed} if isinstance(value, dict) else [changed.get(*place) for place in enumerate(value)]
 
     def _list_json(self, items: list[Any] | tuple[Any, ...]) -> list[str]:
-        slices = (self.encode([*items[start : start + MANY]])[1:-1] for start in range(0, len(items), MANY))
-        return ["[", self.item_separator.join(slices), "]"]
+        found = ["["]
+        for start in range(0, len(items), MANY):
+            pieces = self.pieces([*items[start : start + MANY]])
+            pieces[0] = (self.item_separator if start else "") + pieces[0].removeprefix("[")
+            pieces[-1] = pieces[-1].removesuffix("]")
+            found += pieces
+        return [*found, "]"]
 
     def _text_json(self, text: str) -> list[str]:
         escape = encode_basestring_ascii if self.ensure_ascii else encode_basestring

@@ -21,8 +21,6 @@ from scanning.words import BIT, word_set
 _REASON = "reads like an order to the assistant"
 _CERTAIN_WHEN_BARE = frozenset({"instruction_override", "role_hijack"})
 """Families whose orders are certain at the beginning of a sentence, since they cannot be statements about somebody."""
-
-
 _RULES_OF_THINGS = frozenset({"instruction_override", "prompt_leak"})
 """Families whose orders are doubtful if they are about the rules or checks of some thing, such as a boiler."""
 
@@ -68,16 +66,20 @@ def orders_in(view: View, sentences: Sequence[Sentence]) -> list[Order]:
     """Return the matches of the rules in the sentences of a folded view."""
     orders = []
     for sentence in sentences:
-        for rule, first, last in order_matches(view, sentence, _possible_rules(sentence.union)):
+        for rule, first, last, doubtful in order_matches(view, sentence, _possible_rules(sentence.union), _is_of_thing):
             begin, end = sentence.starts[first], sentence.ends[last]
             line = view.text.rfind("\n", 0, begin) + 1
             quoted = len(QUOTE.findall(view.text, max(line, begin - 500), begin)) % 2 == 1
             begin, end = view.located(begin, end)
             finding = Finding(kind="injection", rule=rule.name, start=begin, end=end, reason=rule.reason)
-            ambiguous = rule.ambiguous or (rule.name == "role_hijack" and _is_everyday_role(view, sentence))
-            ambiguous |= rule.name in _RULES_OF_THINGS and is_about_a_thing(sentence, first, last)
+            everyday = rule.name == "role_hijack" and _is_everyday_role(view, sentence)
+            ambiguous = rule.ambiguous or everyday or doubtful
             orders.append(Order(finding, sentence, quoted, bare=first <= 1 or view.decoded, ambiguous=ambiguous))
     return orders
+
+
+def _is_of_thing(rule: CompiledRule, sentence: Sentence, first: int, last: int) -> bool:
+    return rule.name in _RULES_OF_THINGS and is_about_a_thing(sentence, first, last)
 
 
 _EVERYDAY = BIT["EVERYDAY"] | BIT["STORY"]

@@ -157,13 +157,32 @@ def _is_address(sentence: Sentence, at: int) -> bool:
 
 def is_unguarded(sentence: Sentence, at: int) -> bool:
     """Return True if skipping is not forbidden: "never delete files without approval" is a legitimate rule."""
-    never = BIT["NEVER"]
-    if not _FORBIDDEN.isdisjoint(sentence.words[at + 1 :]):
+    if _is_forbidden_without(sentence, at):
         return False
-    return is_order(sentence, at) and not any(mask & never for mask in sentence.masks[max(0, at - 6) : at])
+    return is_order(sentence, at) and not any(mask & _NEVER for mask in sentence.masks[max(0, at - 6) : at])
 
 
-_FORBIDDEN = word_set("forbidden prohibited verboten interdit prohibido vietato")
+_CHECKS, _NEVER = BIT["CHECKS"], BIT["NEVER"]
+_FORBIDDEN = word_set("forbidden prohibited verboten interdit interdite interdits prohibido vietato")
+_ARE = word_set("is are was were be ist sind wird werden est sont es son esta estan e sono sein")
+_OF_CHECKS = word_set("a an any the my our prior explicit written eine meine vorherige une mon ma una mi il la")
+
+
+def _is_forbidden_without(sentence: Sentence, at: int) -> bool:
+    """Return True for "deploys without my approval are forbidden". Another clause says nothing about skipping: "skip
+    the checks, since asking is forbidden"."""
+    words, masks, starts, ends = sentence.words, sentence.masks, sentence.starts, sentence.ends
+    for place in range(at + 1, min(at + 8, len(words) - 1)):
+        if starts[place] - ends[place - 1] > 1:
+            return False
+        if words[place] in _ARE:
+            stated = slice(place + 1, place + 3)
+            return not _FORBIDDEN.isdisjoint(words[stated]) and not any(mask & _NEVER for mask in masks[stated])
+        if not masks[place] & _CHECKS and words[place] not in _OF_CHECKS:
+            return False
+    return False
+
+
 _TRIGGER = BIT["TRIGGER"]
 _FIRST_PERSON = word_set("i we i'm we're i've we've ich wir je nous")
 _SHORTENING = ("summari", "compress", "consolidat", "prun", "edit", "chang")
@@ -192,9 +211,11 @@ _CAPS = frozenset({("up", "to"), ("at", "most"), ("bis", "zu")})
 
 
 def is_unlimited(sentence: Sentence, at: int) -> bool:
-    """Return False for an approval up to an amount that mentions no checks: "approved expenses up to 500 euros"."""
-    capped = not _CAPS.isdisjoint(pairwise(sentence.words[at:])) or "under" in sentence.words[at:]
-    return not capped or bool(sentence.union & BIT["CHECKS"])
+    """Return False for an approval up to an amount that skips and mentions no checks: "approved expenses up to 500
+    euros"."""
+    pairs = list(pairwise(sentence.words[at:]))
+    capped = not _CAPS.isdisjoint(pairs) or any(word == "under" and amount[0].isdigit() for word, amount in pairs)
+    return not capped or bool(sentence.union & (_CHECKS | BIT["SKIP"]))
 
 
 _RULES_OF = BIT["RULES"] | BIT["DIRECTIVES"] | BIT["SAFETYNET"] | BIT["CHECKS"] | BIT["INNER"] | BIT["ACCOUNT"]

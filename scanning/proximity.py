@@ -112,13 +112,28 @@ def _positions(at: int, before: int, after: int, length: int) -> list[int]:
     return [*range(at + 1, min(at + after, length - 1) + 1), *range(at - 1, max(at - before, 0) - 1, -1)]
 
 
+MAX_DOUBTFUL = 4
+
+
 def order_matches(
-    view: View, sentence: Sentence, rules: tuple[CompiledRule, ...]
-) -> Iterator[tuple[CompiledRule, int, int]]:
-    """Yield the rules that match in a sentence of a view, with the first and last word of their first match."""
+    view: View,
+    sentence: Sentence,
+    rules: tuple[CompiledRule, ...],
+    is_doubtful: Callable[[CompiledRule, Sentence, int, int], bool],
+) -> Iterator[tuple[CompiledRule, int, int, bool]]:
+    """Yield the rules that match in a sentence of a view, with the first and last word of a match and whether it is
+    doubtful: of the first one that is not, or if all are, of the first. A doubtful order must not hide a clear one, and
+    no everyday sentence has more than MAX_DOUBTFUL."""
     for rule in rules:
+        found: list[tuple[int, int]] = []
         for at, mask in enumerate(sentence.masks):
             span = _match(rule, sentence, at) if mask & rule.anchor else None
-            if span is not None and not _is_mentioned(view, sentence, span):
-                yield rule, *span
+            if span is None or _is_mentioned(view, sentence, span):
+                continue
+            if len(found) == MAX_DOUBTFUL or not is_doubtful(rule, sentence, *span):
+                yield rule, *span, False
                 break
+            found.append(span)
+        else:
+            if found:
+                yield rule, *found[0], True

@@ -10,7 +10,7 @@ from typing import Any
 
 from scanning.model import model
 
-LOGIC = 6
+LOGIC = 7
 """Incremented manually when the functions find something different with the same patterns and words, or when their
 callers scan more of an entry."""
 _PACKAGE = __name__.rpartition(".")[0]

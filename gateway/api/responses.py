@@ -42,6 +42,7 @@ from memories.pagination import fitting, page_json
 
 router = Router(tags=["Responses"])
 _MAX_REFERENCED_RUNS = 100
+_PER_MESSAGE = 100  # characters that a message counts beside its text
 _Limit = Annotated[int, Field(ge=1, le=100)]
 _ITEM_ID = re.compile(r"(?:msg|fc|ctc)_([0-9a-f]{32})_")
 
@@ -53,8 +54,7 @@ async def response_create(request: ApiRequest) -> HttpResponseBase:
     require_writer(caller)
     parsed = await parse_async(read_responses_body, request.body)
     is_slow = len(request.body) > LARGE_BYTES or parsed.truncate or parsed.previous_response_id or _references(parsed)
-    is_large = bool(is_slow)
-    body, v1_request = await read_async(partial(_read, request, parsed, is_large=is_large), is_large=is_large)
+    body, v1_request = await read_async(partial(_read, request, parsed), is_large=bool(is_slow))
     if v1_request is None:
         events = plain_events(await open_plain(caller, body), stream=body.stream)
         return await respond_built(events, ResponseBuilder(parsed.without_store()), stream=body.stream)
@@ -134,17 +134,25 @@ async def response_cancel(request: ApiRequest, response_id: str) -> HttpResponse
     return json_response(stored)
 
 
-def _read(request: ApiRequest, parsed: ResponsesBody, *, is_large: bool) -> tuple[CompletionBody, V1Request | None]:
-    """Return the request with its whole conversation and, if it is a turn, the request for it. `is_large` is True if
-    the conversation may be, whose body need not be. Raises DomainErrors."""
+def _read(request: ApiRequest, parsed: ResponsesBody) -> tuple[CompletionBody, V1Request | None]:
+    """Return the request with its whole conversation and, if it is a turn, the request for it. Raises DomainErrors."""
     body, after = _conversation(request.auth, parsed)
     if not body.is_turn(request.headers):
         return body, None
-    response = parsed.to_store(after.system_from if after else ())
-    v1_request = replace(v1_request_of(request, body), response=response, is_large=is_large)
-    if after is None:
-        return body, v1_request
-    return body, replace(v1_request, after=after.run_id, session_ref=str(after.session_id), shared_ref=False)
+    v1_request = v1_request_of(request, body)
+    v1_request = replace(
+        v1_request,
+        response=parsed.to_store(after.system_from if after else ()),
+        is_large=v1_request.is_large or _is_large(body.messages),
+    )
+    if after is not None:
+        v1_request = replace(v1_request, after=after.run_id, session_ref=str(after.session_id), shared_ref=False)
+    return body, v1_request
+
+
+def _is_large(messages: Sequence[dict[str, Any]]) -> bool:
+    """Return True if reading a conversation, of which much may be stored, takes milliseconds."""
+    return sum(_PER_MESSAGE + content_length(message.get("content")) for message in messages) > LARGE_BYTES
 
 
 def _conversation(caller: Caller, parsed: ResponsesBody) -> tuple[CompletionBody, Previous | None]:

@@ -118,9 +118,9 @@ def _data_place(part: Part) -> tuple[Part, str] | None:
 class PartsEncoder(LongTextEncoder):
     """Encodes content parts for the database."""
 
-    def encode(self, o: Any) -> str:
+    def pieces(self, value: Any) -> list[str]:
         """Return JSON. A message may have thousands of text parts, so slices with nothing else are not searched."""
-        return json.JSONEncoder.encode(self, o) if _is_all_text(o) else super().encode(o)
+        return [json.JSONEncoder.encode(self, value)] if _is_all_text(value) else super().pieces(value)
 
     def shortened(self, value: Any, token: str, written: list[list[str]]) -> Any:
         """Return the value with stored texts replaced by references."""

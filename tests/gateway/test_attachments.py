@@ -305,7 +305,7 @@ async def test_a_missing_file_is_replaced_by_a_note(
     assert listed["data"][0]["content"] == left
     page = await in_thread(lambda: html_of(client_of(alice), f"/c/{session.pk}/"))
     assert page.count(ReadFailure.MISSING) == 2
-    assert "paper.pdf: The file is no longer stored." in page
+    assert "<bdi>paper.pdf</bdi>: The file is no longer stored." in page
 
 
 @pytest.mark.any_database

@@ -60,6 +60,25 @@ async def test_calls_have_the_names_known_to_the_client(alice_api: Api, model: S
     assert "names" not in await retrieve(alice_api, last)
 
 
+@pytest.mark.parametrize("stored", ["Short.", "Long. " * 20_000], ids=len)
+async def test_stored_text_decides_whether_a_conversation_is_read_in_a_thread(
+    alice_api: Api, model: ScriptedModel, monkeypatch: pytest.MonkeyPatch, stored: str
+) -> None:
+    opened = list[bool]()
+
+    async def begin_noted(caller: Caller, v1_request: V1Request, body: CompletionBody) -> AnyTurn:
+        opened.append(v1_request.is_large)
+        return await begin_turn(caller, v1_request, body)
+
+    model.script(stored, "Yes.", "No.")
+    first = await create(alice_api)
+    monkeypatch.setattr(responses, "begin_turn", begin_noted)
+    await create(alice_api, input="Really?", previous_response_id=first["id"])
+    said, reference = {"role": "user", "content": "Hi"}, {"type": "item_reference", "id": first["output"][0]["id"]}
+    await create(alice_api, input=[said, reference, {**said, "content": "Sure?"}])
+    assert opened == [len(stored) > 1_000] * 2
+
+
 async def test_a_call_without_arguments_has_an_empty_object(alice_api: Api, model: ScriptedModel) -> None:
     model.script(calls(("lookup", "")))
     response = await create(alice_api, tools=[LOOKUP])
@@ -136,22 +155,14 @@ async def test_a_reference_to_text_after_a_call_of_an_older_response_is_ignored(
 
 
 async def test_references_count_with_the_length_of_what_they_refer_to(
-    alice_api: Api, model: ScriptedModel, settings: Settings, monkeypatch: pytest.MonkeyPatch
+    alice_api: Api, model: ScriptedModel, settings: Settings
 ) -> None:
-    opened = []
-
-    async def begin(caller: Caller, v1_request: V1Request, body: CompletionBody) -> AnyTurn:
-        opened.append(v1_request.is_large)
-        return await begin_turn(caller, v1_request, body)
-
-    monkeypatch.setattr(responses, "begin_turn", begin)
     model.script("word " * 10_000, "Hello.")
     first = await create(alice_api)
     settings.DAYBOOK_MAX_BODY = 100_000
     reference = {"type": "item_reference", "id": first["output"][0]["id"]}
     said = {"role": "user", "content": "Hi"}
     await create(alice_api, input=[said, reference, said])
-    assert opened == [False, True]  # so that the second is read outside of the event loop
     body = {"model": "assistant", "input": [said, *[reference] * 5, said]}
     status, answer = await alice_api.post("/v1/responses", body)
     assert (status, answer["error"]["param"]) == (413, "input")

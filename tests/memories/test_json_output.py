@@ -40,6 +40,17 @@ def test_a_long_list_is_written_like_json_dumps(options: dict[str, Any]) -> None
     assert json.dumps(value, cls=LongTextEncoder, **options) == json.dumps(value, **options)
 
 
+def test_a_text_deep_in_long_lists_is_not_copied_at_each_level() -> None:
+    text = "A" * LONG
+    value: list[Any] = [text] * 5
+    for _ in range(30):
+        value = [value, *range(MANY)]
+    encoder = LongTextEncoder()
+    pieces = encoder.pieces(value)
+    assert sum(piece is text for piece in pieces) == 5
+    assert "".join(pieces) == encoder.encode(value) == json.dumps(value)
+
+
 def test_no_call_encodes_much_of_a_long_value(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each call of the json module holds the interpreter lock."""
     sizes: list[int] = []
