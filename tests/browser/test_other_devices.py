@@ -144,6 +144,23 @@ def test_a_reader_who_scrolled_up_stays_there(alices: Visitor, visitor: NewVisit
     expect(said(chat).last).to_have_text("from the phone")
 
 
+def test_a_page_still_offers_earlier_turns_when_one_of_them_was_edited(
+    alices: Visitor, visitor: NewVisitor, puppet: PuppetModel
+) -> None:
+    session = long_conversation(owner_of("alice"), 30)
+    chat = alices.open(f"/c/{session.pk}/")
+    phone = visitor("alice").open(f"/c/{session.pk}/")
+    phone.get_by_role("button", name="earlier turns").click()
+    expect(phone.locator(".turn")).to_have_count(30)
+    puppet.answer("Fine.")
+    edit(phone, 4, "another question")
+    expect(said(chat)).to_have_text(["question 3", "another question"])
+    expect(chat.get_by_text("Fine.")).to_be_visible()
+    chat.get_by_role("button", name="Show 3 earlier turns").click()
+    expect(said(chat)).to_have_text([*(f"question {number}" for number in range(4)), "another question"])
+    assert chat.locator(".dayline h2").count() == 2
+
+
 def test_a_page_shows_the_version_that_another_device_chose(chat: Page, phone: Page, puppet: PuppetModel) -> None:
     puppet.answer("Answer to eins.")
     edit(phone, 0, "eins")
