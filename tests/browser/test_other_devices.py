@@ -12,7 +12,7 @@ from gateway.services import session_end
 from gateway.sessions.keeping import session_change, session_discard, session_restore
 from tests.browser.conftest import NewVisitor, Visitor, owner_of, run_in_thread
 from tests.browser.conversations import conversation_make, long_conversation
-from tests.browser.page_actions import ask, expect_status, send
+from tests.browser.page_actions import ask, expect_status, hold_back, send
 from tests.browser.puppet_model import PuppetModel
 from tests.factories import key_make
 
@@ -142,6 +142,20 @@ def test_a_reader_who_scrolled_up_stays_there(alices: Visitor, visitor: NewVisit
     expect(chat.get_by_role("button", name="New text below")).to_be_visible()
     assert chat.evaluate("document.getElementById('log').scrollTop") == 300
     expect(said(chat).last).to_have_text("from the phone")
+
+
+def test_a_slow_page_shows_what_it_loaded_although_there_is_news_again(
+    chat: Page, phone: Page, session: Session, puppet: PuppetModel
+) -> None:
+    held_back = hold_back(chat, "**/fragments/turns/**")
+    puppet.answer("Answer to three.")
+    ask(phone, "three")
+    with chat.expect_response("**/fragments/sessions/**"):  # after the page has heard of everything so far
+        run_in_thread(lambda: session_change(session, title="Black tea"))
+    expect(chat.get_by_role("heading", name="Black tea")).to_be_visible()
+    assert len(held_back) == 1
+    held_back[0].continue_()
+    expect(said(chat)).to_have_text(["one", "two", "three"])
 
 
 def test_a_page_still_offers_earlier_turns_when_one_of_them_was_edited(
