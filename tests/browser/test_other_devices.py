@@ -106,6 +106,23 @@ def test_a_page_loads_nothing_again_after_its_own_turns(chat: Page, phone: Page,
     assert [url for url in loaded if "/fragments/turns/" in url] == []
 
 
+def test_a_page_that_hears_of_its_own_turn_before_that_has_begun_loads_nothing(
+    chat: Page, phone: Page, session: Session, puppet: PuppetModel
+) -> None:
+    loaded = hold_back(chat, "**/fragments/turns/**")
+    sending = hold_back(chat, "**/turns")
+    puppet.answer("Answer to three.")
+    send(chat, "three")
+    expect(said(chat)).to_have_text(["one", "two", "three"])
+    answer = sending[0].fetch()
+    expect(phone.get_by_text("Answer to three.")).to_be_visible()
+    run_in_thread(lambda: session_change(session, title="Black tea"))
+    expect(chat.get_by_role("heading", name="Black tea")).to_be_visible()  # it has heard of everything so far
+    sending[0].fulfill(response=answer)
+    expect_status(chat, "Answer complete")
+    assert loaded == []
+
+
 def test_an_answer_is_stopped_by_the_page_of_another_device(chat: Page, phone: Page, puppet: PuppetModel) -> None:
     send(phone, "three")
     puppet.say("Well, ")
