@@ -21,7 +21,7 @@ from gateway.api.openai_schemas import INPUT_ITEMS, INPUT_TOKENS, RESPONSE, RESP
 from gateway.api.responding import json_response
 from gateway.api.responses_answer import ResponseBuilder
 from gateway.api.responses_body import ResponsesBody, read_responses_body
-from gateway.api.responses_items import as_messages
+from gateway.api.responses_items import as_messages, length_of_references
 from gateway.api.responses_stored import input_items, items_shown, output_items, stored_response
 from gateway.api.v1_turn import begin_turn, v1_request_of
 from gateway.authentication import require_writer
@@ -53,7 +53,8 @@ async def response_create(request: ApiRequest) -> HttpResponseBase:
     require_writer(caller)
     parsed = await parse_async(read_responses_body, request.body)
     is_slow = len(request.body) > LARGE_BYTES or parsed.truncate or parsed.previous_response_id or _references(parsed)
-    body, v1_request = await read_async(partial(_read, request, parsed), is_large=bool(is_slow))
+    is_large = bool(is_slow)
+    body, v1_request = await read_async(partial(_read, request, parsed, is_large=is_large), is_large=is_large)
     if v1_request is None:
         events = plain_events(await open_plain(caller, body), stream=body.stream)
         return await respond_built(events, ResponseBuilder(parsed.without_store()), stream=body.stream)
@@ -133,16 +134,17 @@ async def response_cancel(request: ApiRequest, response_id: str) -> HttpResponse
     return json_response(stored)
 
 
-def _read(request: ApiRequest, parsed: ResponsesBody) -> tuple[CompletionBody, V1Request | None]:
-    """Return the request with its whole conversation and, if it is a turn, the request for it. Raises DomainErrors."""
+def _read(request: ApiRequest, parsed: ResponsesBody, *, is_large: bool) -> tuple[CompletionBody, V1Request | None]:
+    """Return the request with its whole conversation and, if it is a turn, the request for it. `is_large` is True if
+    the conversation may be, whose body need not be. Raises DomainErrors."""
     body, after = _conversation(request.auth, parsed)
     if not body.is_turn(request.headers):
         return body, None
-    v1_request = replace(v1_request_of(request, body), response=parsed.to_store(after.system_from if after else ()))
+    response = parsed.to_store(after.system_from if after else ())
+    v1_request = replace(v1_request_of(request, body), response=response, is_large=is_large)
     if after is None:
         return body, v1_request
-    session_ref = str(after.session_id)
-    return body, replace(v1_request, after=after.run_id, session_ref=session_ref, shared_ref=False, is_large=True)
+    return body, replace(v1_request, after=after.run_id, session_ref=str(after.session_id), shared_ref=False)
 
 
 def _conversation(caller: Caller, parsed: ResponsesBody) -> tuple[CompletionBody, Previous | None]:
@@ -156,20 +158,21 @@ def _conversation(caller: Caller, parsed: ResponsesBody) -> tuple[CompletionBody
         for run_id, number, part in (stored_parts(caller, runs) if runs else ())
         for item in output_items(run_id, number, part.output)
     }
+    _require_room(length_of_references(parsed.items, stored))
     messages = as_messages(after.messages if after else [], parsed.items, stored)
     if after:
-        _require_room(messages)
+        _require_room(sum(len(text_of(message.get("content"))) for message in messages))
     if parsed.truncate:
         agent = agent_find(caller, parsed.chat["model"])
         messages = _truncated(messages, agent_settings(agent).context_token_limit)
     return parsed.completion(messages), after
 
 
-def _require_room(messages: Sequence[dict[str, Any]]) -> None:
+def _require_room(length: int) -> None:
     """Raise TooLarge if a conversation that is partly stored has much more text than a request may have: the results of
-    a turn's tools add up."""
+    a turn's tools add up, and so do items that are referred to often."""
     limit = 2 * settings.DAYBOOK_MAX_BODY
-    if sum(len(text_of(message.get("content"))) for message in messages) > limit:
+    if length > limit:
         raise TooLarge(f"This conversation has more than {limit} characters. Send shorter outputs.", param="input")
 
 

@@ -2,7 +2,8 @@
 the assistant become one message, and results are placed directly after their calls."""
 
 import json
-from collections.abc import Collection, Mapping, Sequence
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from gateway.api.openai_body import short_name
@@ -21,6 +22,7 @@ _INPUT_ROLES = SYSTEM_ROLES | {"user"}
 # Call items: their type in chat completions, the field with the arguments, and its value if empty.
 _CALLS = {"function_call": ("function", "arguments", "{}"), "custom_tool_call": ("custom", "input", "")}
 _OUTPUTS = frozenset({"function_call_output", "custom_tool_call_output"})
+_LATER_MESSAGE = re.compile(r"(msg_\w+)_[1-9]\d*")
 
 Item = dict[str, Any]
 
@@ -50,6 +52,12 @@ def as_messages(before: Sequence[ChatMessage], items: Sequence[Item], stored: Ma
         if index != repeated:
             conversation.add(item, where)
     return conversation.messages()
+
+
+def length_of_references(items: Iterable[Item], stored: Mapping[str, Item]) -> int:
+    """Return the number of characters of the stored items to which a client's items refer, for each time it does."""
+    lengths = {item_id: len(json.dumps(item, ensure_ascii=False)) for item_id, item in stored.items()}
+    return sum(lengths.get(str(item.get("id")), 0) for item in items if item.get("type") == "item_reference")
 
 
 def system_messages(items: Sequence[Item]) -> list[ChatMessage]:
@@ -187,11 +195,13 @@ def _resolved(item: Item, stored: Mapping[str, Item], where: str) -> Item:
     item_id = str(item.get("id", ""))
     if item_id.startswith("rs_"):
         return {"type": "reasoning"}  # ignored: reasoning is stored with its calls and sent back with them
-    if item_id not in stored:
-        raise PreviousResponseNotFound(
-            f"{where} refers to item {item_id[:80]}, which is not stored. Send the item itself.", param=where
-        )
-    return stored[item_id]
+    if item_id in stored:
+        return stored[item_id]
+    if (first := _LATER_MESSAGE.fullmatch(item_id)) and f"{first[1]}_0" in stored:
+        return {}  # ignored: of older responses the first message has all text
+    raise PreviousResponseNotFound(
+        f"{where} refers to item {item_id[:80]}, which is not stored. Send the item itself.", param=where
+    )
 
 
 def _call_id(item: Item, where: str) -> str:

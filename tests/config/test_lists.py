@@ -63,6 +63,15 @@ async def test_an_empty_filter_is_ignored(bob_api: Api, path: str, name: str) ->
     assert (await bob_api.get(f"{path}?{name}="))[0] == 200
 
 
+async def test_a_request_that_changes_something_needs_the_values_of_its_parameters(alice_api: Api) -> None:
+    """A script whose variable is empty must not forget all books instead of one."""
+    _, memory = await alice_api.post("/api/memories", {"content": "Likes tea."})
+    assert (await alice_api.call("DELETE", "/api/account/memories?book="))[0] == 400
+    assert (await alice_api.call("DELETE", "/api/sessions/some?restorable="))[0] == 400
+    assert (await alice_api.post("/api/import?preview=", {}))[0] == 400
+    assert (await alice_api.get(f"/api/memories/{memory['id']}"))[0] == 200
+
+
 def test_the_choices_are_documented() -> None:
     document = api.get_openapi_schema()["paths"]
     for (path, name), allowed in CHOICES.items():

@@ -6,6 +6,12 @@ from typing import Any
 import pytest
 from pytest_django.fixtures import Settings
 
+from gateway.api import responses
+from gateway.api.openai_body import CompletionBody
+from gateway.api.v1_turn import begin_turn
+from gateway.runs.requested import V1Request
+from gateway.turns.joined import AnyTurn
+from memories.caller import Caller
 from memories.errors import RateLimited
 from tests.conftest import Api
 from tests.gateway.attachments import LARGE, picture
@@ -112,6 +118,43 @@ async def test_text_between_calls_is_stored_where_it_was_streamed(alice_api: Api
     _, items = await alice_api.get(f"/v1/responses/{last['id']}/input_items?order=asc")
     written = [item for item in items["data"] if item["type"] == "function_call" or item.get("role") == "assistant"]
     assert [_content(item) for item in written] == [_content(item) for item in response["output"]]
+
+
+async def test_a_reference_to_text_after_a_call_of_an_older_response_is_ignored(
+    alice_api: Api, model: ScriptedModel
+) -> None:
+    """The places of its calls were not stored, so that its first message has all text."""
+    model.script(Says(pieces=("One moment. ", "It takes a while."), calls=(("lookup", "{}"),)), "Found it.")
+    first = await create(alice_api, tools=[LOOKUP])
+    message, call = first["output"]
+    ids = [message["id"], call["id"], message["id"].removesuffix("_0") + "_1"]
+    result = {"type": "function_call_output", "call_id": call["call_id"], "output": "42"}
+    given = [{"role": "user", "content": "Hi"}, *({"type": "item_reference", "id": id} for id in ids), result]
+    await create(alice_api, tools=[LOOKUP], input=given)
+    _, asked, answered, found = model.calls[1].messages
+    assert (asked["role"], answered["content"], found["role"]) == ("user", "One moment. It takes a while.", "tool")
+
+
+async def test_references_count_with_the_length_of_what_they_refer_to(
+    alice_api: Api, model: ScriptedModel, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened = []
+
+    async def begin(caller: Caller, v1_request: V1Request, body: CompletionBody) -> AnyTurn:
+        opened.append(v1_request.is_large)
+        return await begin_turn(caller, v1_request, body)
+
+    monkeypatch.setattr(responses, "begin_turn", begin)
+    model.script("word " * 10_000, "Hello.")
+    first = await create(alice_api)
+    settings.DAYBOOK_MAX_BODY = 100_000
+    reference = {"type": "item_reference", "id": first["output"][0]["id"]}
+    said = {"role": "user", "content": "Hi"}
+    await create(alice_api, input=[said, reference, said])
+    assert opened == [False, True]  # so that the second is read outside of the event loop
+    body = {"model": "assistant", "input": [said, *[reference] * 5, said]}
+    status, answer = await alice_api.post("/v1/responses", body)
+    assert (status, answer["error"]["param"]) == (413, "input")
 
 
 def _content(item: dict[str, Any]) -> Any:
