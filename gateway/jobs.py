@@ -147,7 +147,7 @@ def mark_enqueued(rows: "QuerySet[Any]", row: Any, now: datetime) -> bool:
 def jobs_purge(now: datetime) -> int:
     """Delete old records of failed jobs, which the queue never deletes, and return how many. Kept jobs whose workers
     died each time are given up. Jobs that wait because a clock was ahead wait no longer."""
-    Schedule.objects.filter(repeats=0, next_run__lt=now).delete()
+    Schedule.objects.filter(repeats=0, next_run__lt=now - LONGEST_PAUSE).delete()  # not while the queue is only full
     Schedule.objects.filter(paused_too_long("next_run", now)).update(next_run=now)
     OrmQ.objects.filter(paused_too_long("lock", now)).update(lock=now)
     old = Task.objects.filter(stopped__lt=now - RETENTION).values_list("pk", flat=True)[:_PURGED_AT_ONCE]

@@ -1,8 +1,11 @@
 """Stored messages as evidence: who said each of them, and which answers a client may pass on as a person's words."""
 
 import re
+from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence, Set
-from itertools import islice
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import chain, islice
 from typing import Any
 from uuid import UUID
 
@@ -12,10 +15,11 @@ from django.db.models.functions import Left, Length
 from gateway.messages import has_media
 from gateway.models import Message, Run, Session
 from gateway.runs.call_ids import run_of_call
-from gateway.tool_calls import object_in
+from gateway.tool_calls import object_in, valid_calls
 from memories.evidence import Speaker, Utterance
 from memories.evidence.own_words import foreign_spans
 from memories.evidence.passages import MAX_ANSWER_CHARS, MAX_ANSWERS, MIN_ANSWER_CHARS
+from memories.evidence.quotes import folded
 from memories.tools import TOOLS, tool_meant
 
 EARLIER_CHARS = 50_000
@@ -32,7 +36,8 @@ _MAX_ROWS = 400
 _MAX_ANSWER_SESSIONS = 8  # the latest sessions, since a client passes an answer on immediately
 _PAGE_CHARS = 10_000
 _MAX_ARGUMENTS = 100_000  # characters; nothing longer is passed on as a message
-_MAX_SAID = 4_000  # characters of a person's message that are compared with the calls of its turn
+_MAX_PASSED_ON = 4 * MAX_ANSWERS
+_MAX_SAID = 4_000  # characters of a person's message that are compared with such calls
 _TOOL_RESULT = re.compile(r"\[tool result, \d+ characters\]")
 
 
@@ -119,15 +124,25 @@ def answers_elsewhere(owner_id: UUID, session_id: UUID) -> list[str]:
 
 
 def _passed_on(runs: QuerySet[Run, Any]) -> Iterator[str]:
-    """Yield the texts in these runs' calls of their clients' tools, without what the person said in the same turn."""
+    """Yield the texts in these runs' calls of their clients' tools, without what the person said in the same session.
+    The first _MAX_PASSED_ON texts of the newest calls are examined."""
     rows = Message.objects.filter(
         Q(tool_calls__isnull=False) | Q(role=Message.Role.USER, participant=None), run__in=runs
     )
-    found = list(rows.order_by("-id").values_list("run_id", "tool_calls", Left("text", _MAX_SAID))[: 2 * MAX_ANSWERS])
-    said = {run_id: text for run_id, calls, text in found if not calls}
-    for run_id, calls, _ in found:
-        passed_on = (call for call in calls or () if run_of_call(call.get("id")) is not None)
-        yield from (text for call in passed_on for text in _texts_in(call) if not _is_own(text, said.get(run_id, "")))
+    columns = rows.values_list("session_id", "role", "tool_calls", Left("text", _MAX_SAID))
+    found = columns.order_by("-role", "-id")[: 3 * MAX_ANSWERS]  # the person's first: a long run has many calls
+    said: defaultdict[UUID, list[_Said]] = defaultdict(list)
+    texts: list[tuple[UUID, str]] = []
+    for session_id, role, given, text in found:
+        if role == Message.Role.USER:
+            said[session_id].append(_Said(text))
+        passed_on = (call for call in valid_calls(given) if run_of_call(call.get("id")) is not None)
+        in_calls = (text for call in passed_on for text in _texts_in(call))
+        texts += ((session_id, text) for text in islice(in_calls, _MAX_PASSED_ON - len(texts)))
+    for session_id, text in texts:
+        key = folded(text)
+        if not any(message.has_own(key) for message in said[session_id]):
+            yield text
 
 
 def _texts_in(call: Mapping[str, Any]) -> Iterator[str]:
@@ -142,10 +157,24 @@ def _texts_in(call: Mapping[str, Any]) -> Iterator[str]:
             left += value.values() if isinstance(value, dict) else value
 
 
-def _is_own(text: str, said: str) -> bool:
-    """Return True if a text is among the person's own words in a message."""
-    begins = said.find(text)
-    return begins >= 0 and all(end <= begins or start >= begins + len(text) for start, end in foreign_spans(said))
+@dataclass
+class _Said:
+    """A person's message, prepared for comparing. To find their own words in it is slow."""
+
+    text: str
+
+    def has_own(self, key: str) -> bool:
+        """Return True if a folded text is among the person's own words."""
+        return key in self._key and any(key in words for words in self._own)
+
+    @cached_property
+    def _key(self) -> str:
+        return folded(self.text)
+
+    @cached_property
+    def _own(self) -> list[str]:
+        bounds = [0, *chain.from_iterable(foreign_spans(self.text)), len(self.text)]
+        return [folded(self.text[start:end]) for start, end in zip(bounds[::2], bounds[1::2], strict=True)]
 
 
 def _is_own_call(call: dict[str, Any], client_tools: Collection[str]) -> bool:

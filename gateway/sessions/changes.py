@@ -61,9 +61,9 @@ async def session_changes(owner_id: UUID, session_id: UUID) -> AsyncGenerator[di
         watched.watchers.discard(changed)
         if not watched.watchers:
             del _watched[key]
-        if not _watched and _task is not None:
+        if not _watched and _task:
             _task.cancel()
-            _task = None  # it ends later than the next watcher may come
+            _task = None  # it has not ended yet, and must not be taken for one that reads for the next watcher
 
 
 def session_deleted(session_id: UUID) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from memories.evidence.framework_prompts import WRITTEN_BY_FRAMEWORKS, framed_span
 
 # What clients append to a message: instructions (aider for edits, Open WebUI for running code, Cline for calling a
-# tool, Genkit, Instructor and LlamaIndex for the form of the answer), and what Agno has found.
+# tool, Genkit, Instructor and LlamaIndex for the form of the answer).
 _TRAILING_RULES = re.compile(
     r"^# (?:\*SEARCH/REPLACE block\*|V4A Diff Format) Rules:[ \t]*$"
     r"|^# File editing rules:\n\nReturn edits similar to unified diffs"
@@ -17,14 +17,19 @@ _TRAILING_RULES = re.compile(
     r"|^\[SYSTEM\] This run is not complete until you call one of these terminal completion tools: [^\n]{1,2000} call "
     r"the appropriate terminal completion tool now\.\s*\Z"
     r"|^Return the correct JSON response within a ```json codeblock\. not the JSON_SCHEMA\s*\Z"
-    r"|^Here's a JSON schema to follow:\n\{"
-    r"|^<additional context>\n|^Use the following references from the knowledge base if it helps:\n<references>"
+    r"|^Here's a JSON schema to follow:\n\{[^\n]*+\n\nOutput a valid JSON object but do not repeat the schema\.\s*\Z"
     r"|^Output should be (?:in JSON format and|a JSON array|JSONL format, [^\n]{1,200}) conform(?:ing)? to the "
     r"following schema:\s{1,9}```\n[^\n]*+\n```\s*\Z"
     r"|^Output should be ONLY one of the following enum values\. Do not output any additional information or add "
     r"quotes\.$",
     re.MULTILINE,
 )
+# What Agno has found, up to the end of the message
+_FOUND = re.compile(
+    r"^(?:<additional context>\n|Use the following references from the knowledge base if it helps:\n<references>)",
+    re.MULTILINE,
+)
+_FOUND_ENDS = "</additional context>", "</references>"
 # The line that Claude Code writes where the person has stopped it
 INTERRUPTION = r"\[Request interrupted by user(?: for tool use)?\]"
 _INTERRUPTION = re.compile(rf"^{INTERRUPTION}[ \t]*(?:\n|\Z)", re.MULTILINE)
@@ -103,7 +108,13 @@ _RETRIEVAL = re.compile(
     r"|\s*Context information\b|\s*You are an expert Q&A system that strictly operates in two modes",
     re.IGNORECASE,
 )
-_RETRIEVAL_FOUND = re.compile(r"\b(?:contexts?|documents|information):", re.IGNORECASE)
+# Without a mark at the end, what is asked for and a label before what was found: people write "based on this
+# information: I am vegan", too.
+_RETRIEVAL_ASKS = re.compile(r"\b(?:questions?|query|queries)\b", re.IGNORECASE)
+_RETRIEVAL_FOUND = re.compile(
+    r"^[ \t]*(?:contexts?|documents|information):|\b(?:contexts?|documents|information):[ \t]*$",
+    re.IGNORECASE | re.MULTILINE,
+)
 _RETRIEVAL_QUESTION = re.compile(r"^[ \t]*(?:Question|Query):[ \t]*", re.MULTILINE)
 _RETRIEVAL_OTHER = re.compile(r"^[ \t]*(?:Contexts?|Documents|(?:\w{1,20} )?Answer):", re.MULTILINE | re.IGNORECASE)
 # What opencode writes, in a part of its own, before the part with the text of a file or of an MCP server's resource
@@ -121,9 +132,9 @@ _CODE_OUTPUT = re.compile(
 _LAST_OUTPUT = "\nLast output from code snippet:\n"  # ends the output
 _LAST_STEP = re.compile(r"\bfinal_answer\(")
 # Calls that a model writes as text for its client, and what begins the result: ReAct (LlamaIndex, LangChain, crewAI;
-# BeeAI has other words)
-_REACT_CALL = re.compile(r"^[ \t*]*(?:Action(?: \d{1,3})?|Function Name):", re.MULTILINE)
-_REACT_INPUT = re.compile(r"^[ \t*]*(?:Action Input(?: \d{1,3})?|Function Input):", re.MULTILINE)
+# BeeAI has other words, which programmers also use, and an object behind them)
+_REACT_CALL = re.compile(r"^[ \t*]*(?:Action(?: \d{1,3})?:|Function Input:\s{0,9}\{)", re.MULTILINE)
+_REACT_INPUT = re.compile(r"^[ \t*]*(?:Action Input(?: \d{1,3})?:|Function Input:\s{0,9}\{)", re.MULTILINE)
 _REACT_RESULT = re.compile(r"^[ \t*]*(?:Observation(?: \d{1,3})?|Function Output):", re.MULTILINE)
 # LangChain's prompts contain an example of both, then the person's message, and behind it the calls and results so far.
 _REACT_PROMPT_END, _REACT_STEPS = "\nBegin!", "\nThought:"
@@ -215,7 +226,7 @@ def question_span(text: str, *, other: bool = False) -> tuple[int, int]:
     if (
         _RETRIEVAL.match(text)
         and (asked := [match.end() for match in _RETRIEVAL_QUESTION.finditer(text)])
-        and (_RETRIEVAL_FOUND.search(text, 0, asked[0]) or text.rstrip().casefold().endswith("answer:"))
+        and (text.rstrip().casefold().endswith("answer:") or _introduces_found(text[: asked[0]]))
     ):
         begins = asked[0 if other else -1]
         ends = _RETRIEVAL_OTHER.search(text, begins)
@@ -225,6 +236,12 @@ def question_span(text: str, *, other: bool = False) -> tuple[int, int]:
     return (at + len(mark), len(text)) if at >= 0 else whole
 
 
+def _introduces_found(text: str) -> bool:
+    """Return True if the text before a question says how to answer it, with a label before what a search has found."""
+    found = _RETRIEVAL_FOUND.search(text)
+    return bool(found and _RETRIEVAL_ASKS.search(text, 0, found.end()))
+
+
 def without_interruptions(text: str) -> str:
     """Return a message without the lines in which a client notes that the person has stopped it."""
     return _INTERRUPTION.sub("", text)
@@ -232,5 +249,5 @@ def without_interruptions(text: str) -> str:
 
 def without_rules(text: str) -> str:
     """Return a message without the instructions that a client appended to it."""
-    rules = _TRAILING_RULES.search(text)
-    return text[: rules.start()] if rules else text
+    added = [_TRAILING_RULES.search(text), _FOUND.search(text) if text.rstrip().endswith(_FOUND_ENDS) else None]
+    return text[: min((match.start() for match in added if match), default=len(text))]

@@ -29,31 +29,37 @@ _TASK_ENDS = (
 _FRAMES = tuple(
     (re.compile(rf"\s*(?:{before})"), re.compile(behind))
     for before, behind in (
-        (r"Current Task: ", _TASK_ENDS),
+        (r"\nCurrent Task: ", _TASK_ENDS),  # people's own text, and most pages, do not begin with an empty line
         (r"You got human feedback on your work, re-evaluate it and give a new Final Answer when ready\.\n", r"\Z"),
-        (r"User feedback: ", r"\nInstructions: Use this feedback to enhance the next output iteration\.\nNote: "),
-        (r"New task:\n|Your task: ", r"\Z"),
+        (
+            r"User feedback: ",
+            r"\nInstructions: Use this feedback to enhance the next output iteration\.\nNote: [^\n]*+\s*\Z",
+        ),
+        (r"New task:\n", r"\Z"),
         (r"Message: ", r"\n\nThis message was created at [\d:.TZ-]{10,30}\s*\Z"),
         (r"Based on the above, please provide an answer to the following user task:\n", r"\Z"),
-        (r"We are working on the following task:\n", r"\n\nWe have completed the task\.\n"),
+        (
+            r"We are working on the following task:\n",
+            r"\n\nWe have completed the task\.\n\nThe above messages [^\n]++(?:\s++Based on [^\n]++\n[^\n]++)?\s*\Z",
+        ),
     )
 )
 # Messages that frameworks write themselves: why an answer is not accepted, which may quote it, and what to do next
 WRITTEN_BY_FRAMEWORKS = "|".join(
     (
-        rf"\[\[ ## \w{{1,60}} ## \]\][ \t]*\n(?!(?s:.*)(?:{'|'.join(map(re.escape, _FIELDS_END))}))",
+        rf"\[\[ ## \w{{1,60}} ## \]\][ \t]*\n(?!(?s:.*)(?:{'|'.join(map(re.escape, _FIELDS_END))})[^\n]*\s*\Z)",
         r"This is an example of the task, though some input or output fields are not supplied\.\s",
         # a task that a crew's or smolagents' manager, which is a model, has written
         r"Current Task: (?s:.*?)\n\nThis is the expected criteria for your final answer: Your best answer to your "
         r"coworker asking you this, accounting for the context shared\.",
         r"New task:\nYou're a helpful agent named '[^'\n]{1,200}'\.\nYou have been submitted this task by your",
         r"Analyze the tool result\. If requirements are met, provide the Final Answer\. Otherwise, call the next",
-        r"Now it's time you MUST give your absolute best final answer\.",
+        r"Now it's time you MUST give your absolute best final answer\. You'll ignore all previous instructions,",
         r"Sorry, I didn't use the right format\. I MUST either use a tool \(among the available ones\),",
-        r"(?:Call id: call_\w{1,64}\n)?Error:\n(?s:.*)\nNow let's retry: take care not to repeat previous errors!",
-        r"Correct your JSON (?:ONLY RESPONSE, based on the following errors|response):",
+        r"(?:Call id: call_\w{1,64}\n)?Error:\n(?s:.*)\nNow let's retry: take care not to repeat previous errors! If",
+        r"Correct your JSON (?:ONLY RESPONSE|response: (?s:.*)), based on the following errors:\n",
         r"(?:Validation Errors? found:|\d{1,4} validation errors? for )(?s:.*)\nRecall the function correctly, fix",
-        r"Recall the function correctly, fix the errors",
+        r"Recall the function correctly, fix the errors(?:\Z|(?: and|,) exceptions found\n)",
         r"(?:Validation feedback|\d{1,4} validation errors?):\n(?s:.*)\n\nFix the errors and try again\.\Z",
     )
 )
@@ -66,7 +72,7 @@ def framed_span(text: str, *, other: bool) -> Span | None:
         if (begins := before.match(text)) and (ends := behind.search(text, begins.end())):
             return begins.end(), ends.start()
     ends_at = max(map(text.rfind, _FIELDS_END))
-    if ends_at < 0 or not _FIELDS_BEGIN.match(text):
+    if ends_at < 0 or "\n" in text[ends_at:].strip() or not _FIELDS_BEGIN.match(text):
         return None
     marks = list(_FIELD.finditer(text, 0, ends_at))
     asked = [at for at, mark in enumerate(marks) if _ASKED.fullmatch(mark["mark"] or mark["tag"] or "")]

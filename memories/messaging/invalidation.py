@@ -10,6 +10,7 @@ import os
 import threading
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from uuid import UUID
 
@@ -170,15 +171,22 @@ class Watcher:
                 said = "Invalidations cannot be read (%s); caches stay empty meanwhile."
                 logger.warning(said, type(error).__name__, exc_info=not isinstance(error, DatabaseError))
             self._is_failing = True
+            self._clear()
+
+    def _clear(self) -> None:
+        try:
             clear_all()
+        except Exception:
+            logger.exception("Not all caches could be emptied; this is tried again.")
 
 
 def clear_all() -> None:
-    """Empty every cache of this process."""
-    search.forget(lambda book: True)
-    scanning.forget_words()
-    for cache in _caches:
-        cache.clear()
+    """Empty every cache of this process, also if one of them raises an error. Raises the last one."""
+    with ExitStack() as stack:  # which calls each
+        for cache in _caches:
+            stack.callback(cache.clear)
+        stack.callback(scanning.forget_words)
+        stack.callback(search.forget, lambda book: True)
 
 
 watcher = Watcher()

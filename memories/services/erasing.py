@@ -140,10 +140,16 @@ def revisions_purge(before: datetime, *, scans: Sequence[AgeScan], seconds: floa
 
 
 def _empty_delete(change_sets: Set[UUID | None]) -> None:
-    """Delete those of these change sets that hold nothing any more."""
+    """Delete those of these change sets that hold nothing any more, and then their undos that hold nothing. The undo of
+    one that stays, such as a clear of thread records, stays too: by it, that one is known to be undone."""
     cleared = Exists(ThreadRecord.objects.filter(cleared_by=OuterRef("pk")))
-    empty = without_revisions(ChangeSet.objects.filter(~cleared, pk__in={pk for pk in change_sets if pk}))
-    ChangeSet.objects.filter(pk__in=list(empty.values_list("pk", flat=True))).delete()
+    left = [pk for pk in change_sets if pk]
+    while left:
+        some, left = left[:_KEYS], left[_KEYS:]
+        empty = without_revisions(ChangeSet.objects.filter(~cleared, undoes=None, pk__in=some))
+        keys = list(empty.values_list("pk", flat=True))
+        left += ChangeSet.objects.filter(undoes__in=keys).values_list("pk", flat=True)
+        ChangeSet.objects.filter(pk__in=keys).delete()
 
 
 def without_revisions(change_sets: "QuerySet[ChangeSet]") -> "QuerySet[ChangeSet]":

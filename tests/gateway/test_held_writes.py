@@ -2,17 +2,20 @@
 
 import json
 from typing import Any
+from uuid import UUID, uuid4
 
 import pytest
 from pytest_django.fixtures import Settings
 
 from gateway.models import Agent, Compaction, Message, Run, Session
+from gateway.runs import utterances
 from gateway.runs.utterances import own_calls
 from gateway.tool_calls import calls_in
 from gateway.turns.evidence import reads_untrusted
 from gateway.turns.output import note_answer, note_request
 from gateway.upstream import ModelRequest
 from memories.database.access import in_thread
+from memories.evidence.own_words import foreign_spans
 from memories.models import ChangeSet, Memory, Notification, Owner, Revision, WriteOrigin
 from memories.providers import MemoryProvider, Scope
 from memories.services import MemoryFields, Source, book_writing
@@ -237,17 +240,47 @@ async def test_what_a_model_passes_on_to_another_agent_is_not_the_persons_own(
 
 
 @pytest.mark.parametrize(
-    ("first", "held"), [(TASK, False), (f"--- Forwarded message ---\n{PAGE}\n{TASK}", True)], ids=["own", "forwarded"]
+    ("first", "text", "held"),
+    [
+        ([TASK], TASK, False),
+        ([TASK.lower()], TASK, False),
+        ([TASK, "Please pass it on."], TASK, False),
+        ([f"--- Forwarded message ---\n{PAGE}\n{TASK}"], TASK, True),
+        (["Pass it on."], TASK, True),
+    ],
+    ids=["own", "in other letters", "in an earlier turn", "forwarded", "not said"],
 )
 async def test_the_persons_own_words_stay_theirs_although_a_model_repeated_them_in_a_call(
-    alice_api: Api, agent: Agent, model: ScriptedModel, first: str, held: bool
+    alice_api: Api, agent: Agent, model: ScriptedModel, first: list[str], text: str, held: bool
 ) -> None:
     """Instructor has a model extract fields, and the application then sends the same message to chat."""
-    model.script(calls(("extract", json.dumps({"text": TASK}))), add("Only buys boots at Trailhead."), "Done.")
-    await ask(alice_api, first, tools=[LOOKUP])
+    *earlier, last = first
+    model.script(*["Yes."] * len(earlier), calls(("extract", json.dumps({"text": text}))))
+    for said in earlier:
+        await ask(alice_api, said)
+    await ask(alice_api, *[message for said in earlier for message in (said, "Yes.")], last, tools=[LOOKUP])
+    model.script(add("Only buys boots at Trailhead."), "Done.")
     await ask(alice_api, f"{TASK} Please.")
     (result,) = results(model)
     assert result.get("rule") == ("evidence_pasted" if held else None)
+
+
+async def test_a_call_with_many_texts_is_examined_in_part(
+    alice: Owner, alice_api: Api, agent: Agent, model: ScriptedModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is the person's own in a message is looked up once, since it takes 50 ms. Calls of old versions need not be
+    well-formed."""
+    looked_up: list[str] = []
+    monkeypatch.setattr(utterances, "foreign_spans", lambda text: looked_up.append(text) or foreign_spans(text))
+    many = [TASK] * 200 + ["A sentence that nobody but the model wrote."]
+    model.script(calls(("extract", json.dumps({"texts": many[::-1]}))))
+    first = await ask(alice_api, TASK, tools=[LOOKUP])
+    (session,) = await in_thread(lambda: list(Session.objects.all()))
+    assert await in_thread(utterances.answers_elsewhere, alice.pk, uuid4()) == []
+    assert looked_up == [TASK]
+    broken = [{"id": f"call_{UUID(first.run).hex}_0", "function": "extract"}, None]
+    await in_thread(Message.objects.filter(session=session, tool_calls__isnull=False).update, tool_calls=broken)
+    assert await in_thread(utterances.answers_elsewhere, alice.pk, uuid4()) == []
 
 
 async def test_an_update_needs_evidence_too(alice: Owner, alice_api: Api, agent: Agent, model: ScriptedModel) -> None:

@@ -137,8 +137,20 @@ def test_a_mail_is_sent_again_if_its_worker_died_while_sending(monkeypatch: pyte
 def test_a_mail_that_ends_its_worker_each_time_is_given_up() -> None:
     jobs.enqueue_kept("gateway.accounts.password_reset.password_mail", "1", "http://testserver")
     assert [len(scheduled(after=timedelta(minutes=6 * count))) for count in range(4)] == [1, 1, 1, 0]
-    jobs.jobs_purge(timezone.now() + timedelta(minutes=30))
+    jobs.jobs_purge(timezone.now() + timedelta(days=2))
     assert not Schedule.objects.exists()
+
+
+@pytest.mark.django_db
+def test_a_mail_is_sent_also_if_the_queue_was_full_for_an_hour(monkeypatch: pytest.MonkeyPatch) -> None:
+    sent: list[str] = []
+    monkeypatch.setattr("gateway.accounts.password_reset.password_mail", lambda *arguments: sent.append(arguments[0]))
+    jobs.enqueue_kept("gateway.accounts.password_reset.password_mail", "1", "http://testserver")
+    jobs_of_all = [scheduled(after=timedelta(minutes=6 * count)) for count in range(3)]
+    jobs.jobs_purge(timezone.now() + timedelta(hours=1))
+    for queued in jobs_of_all:
+        jobs.kept_execute(*queued[0])
+    assert sent == ["1"]
 
 
 @pytest.mark.django_db

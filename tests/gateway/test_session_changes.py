@@ -166,6 +166,15 @@ async def test_nothing_is_read_while_nobody_watches(session: Session) -> None:
     assert not changes._watched
 
 
+async def test_a_page_that_changes_to_another_session_learns_of_it(session: Session) -> None:
+    async with watching(session) as watched:
+        await following(watched)
+    async with watching(session) as watched:  # in the same step of the event loop
+        assert (await following(watched))["kind"] == "session.changed"
+        await in_thread(lambda: session_change(session, title="Cats"))
+        assert (await following(watched))["title"] == "Cats"
+
+
 async def test_after_an_error_sessions_are_read_again(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
     failures = iter([OperationalError("busy"), RuntimeError("a defect")])
     read = changes._changed

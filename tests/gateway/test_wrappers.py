@@ -83,7 +83,7 @@ REMINDER = "<system-reminder>\nThe date is Monday.\n</system-reminder>"
         ("Here are summaries of some files present in my git repository.\nDo not propose changes to these files.", ""),
         ("I ran this command:\n\nmake tea\n\nAnd got this output:\n\nno kettle", ""),
         ("New task:\nMake tea.", "Make tea."),
-        ("Your task: Make tea.\n", "Make tea."),
+        ("Your task: Make tea.\n", "Your task: Make tea."),
         ("This is the context relevant to the task:\nA page.\n\nYour task: Make tea.", "Make tea."),
         ("This is the expected criteria for your output:\nBrief.\n\nYour task: Make tea.", "Make tea."),
         ("Message: Make tea.\n\nThis message was created at 2026-12-01T12:37:22.430Z", "Make tea."),

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from datetime import timedelta
+from functools import partial
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -197,6 +198,27 @@ def test_all_caches_are_cleared_if_the_table_cannot_be_read(alice: Owner, watche
     with connection.execute_wrapper(fail):
         watcher._round()
     assert snapshots.sizes()[:2] == (0, 0)
+
+
+def test_the_thread_survives_a_cache_that_cannot_be_cleared(
+    watcher: Watcher, monkeypatch: pytest.MonkeyPatch, db: None
+) -> None:
+    cleared: list[str] = []
+
+    def clear(name: str) -> None:
+        cleared.append(name)
+        if name == "broken":
+            raise RuntimeError
+
+    broken, other, another = (
+        invalidation._Cache(forget=lambda _: None, clear=partial(clear, name))
+        for name in ("broken", "other", "another")
+    )
+    monkeypatch.setattr(invalidation, "_caches", [other, broken, another])
+    monkeypatch.setattr(Watcher, "poll", lambda self: 1 // 0)
+    monkeypatch.setattr(invalidation, "close_old_connections", lambda: None)
+    watcher._round()
+    assert sorted(cleared) == ["another", "broken", "other"]
 
 
 def test_the_analysis_of_other_books_stays_cached(alice: Owner, charlie: Owner) -> None:

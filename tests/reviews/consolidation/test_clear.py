@@ -14,6 +14,7 @@ from django.utils import timezone
 from gateway.models import Agent, Session
 from gateway.services import session_forget
 from memories.artifacts.store import artifact_put, live_artifacts
+from memories.database.ageing import AgeScan
 from memories.database.batches import finish
 from memories.errors import Conflict
 from memories.history.undo import change_set_get
@@ -31,7 +32,14 @@ from memories.models import (
     WriteOrigin,
 )
 from memories.recall.threads import record_run
-from memories.services import Source, book_get_or_create, book_limits_set
+from memories.services import (
+    MemoryFields,
+    Source,
+    book_get_or_create,
+    book_limits_set,
+    book_writing,
+    revisions_purge,
+)
 from reviews.approvals import review_approve, review_reject
 from reviews.consolidation import runs
 from reviews.consolidation.clear import clear_code_create, clear_confirmed, contents_of
@@ -305,6 +313,20 @@ def test_when_all_clears_are_undone_notes_are_as_before_also_if_some_found_nothi
     row = Extraction.objects.select_related("session").get()
     assert (row.state, row.through_seq, row.floor_seq, row.cleared_at) == ("extracted", 2, 0, None)
     assert row.session.reviewed_through == 0
+
+
+def test_a_clear_stays_undone_after_its_revisions_were_deleted(alice: Owner) -> None:
+    session = talk(alice)
+    record(session)
+    memory = memory_make(alice, "Likes tea.")
+    undo_changes(clear(alice), BY_HAND)
+    with book_writing(book_of(alice), BY_HAND) as writer:
+        writer.update(memory.number, MemoryFields(content="Likes coffee."))
+    before = live_counts(alice)
+    revisions_purge(timezone.now() + timedelta(days=1), scans=(AgeScan(), AgeScan()), seconds=1.0)
+    assert Revision.objects.count() == 1
+    undo_changes(clear(alice), BY_HAND)
+    assert live_counts(alice) == before == (1, 0, 0, 1)
 
 
 def test_a_rejected_write_can_be_approved_after_a_clear_was_undone(alice: Owner) -> None:
