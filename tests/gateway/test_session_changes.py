@@ -148,13 +148,6 @@ async def test_all_watched_sessions_take_one_query(session: Session) -> None:
     assert await in_thread(queries) == 3  # the rows, what is told of those that changed, and the rows again
 
 
-async def test_a_watcher_that_comes_as_the_last_one_leaves_learns_of_the_session(session: Session) -> None:
-    async with watching(session) as watched:
-        await following(watched)
-    async with watching(session) as watched:  # the task of the first one has not ended yet
-        assert (await following(watched))["kind"] == "session.changed"
-
-
 async def test_nothing_is_read_while_nobody_watches(session: Session) -> None:
     async with watching(session) as watched:
         await following(watched)
