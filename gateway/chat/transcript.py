@@ -80,14 +80,18 @@ def _page(
 
 def turns_since(session: Session, zone: ZoneInfo, run_id: UUID) -> TranscriptPage:
     """Return a turn and all turns after it on the shown branch. If the turn is not on it, begin with the last turn
-    before it that is. If there is none, or they are more than MAX_TURNS_SINCE, return the newest turns."""
+    before it that is, and count those before that one: the reader's page may not show it. If there is none, or they are
+    more than MAX_TURNS_SINCE, return the newest turns."""
     rest = _shown(session).order_by("seq")
     numbers = rest.values_list("seq", flat=True)
     first = numbers.filter(run_id=run_id).first()
-    if first is None and (before := shown_ancestor(session, run_id)):
+    is_hidden = first is None
+    if is_hidden and (before := shown_ancestor(session, run_id)):
         first = numbers.filter(run_id=before).first()
     if first is None or _count(rest.filter(seq__gte=first)) > MAX_TURNS_SINCE:
         return conversation(session, zone)
+    if is_hidden:
+        return _page(session, zone, first, last=True)
     turns = turn_views(session, rest.filter(seq__gte=first), zone)
     turns[-1].last = True
     return TranscriptPage(turns=turns)

@@ -104,6 +104,7 @@ export class Conversation extends EventTarget {
   // The server says which turn is the newest. A hidden page catches up when it is shown, and an answer in progress says
   // itself when it is over.
   async hear(turn) {
+    await this.current?.begun; // it may be the turn that this page is starting
     const shown = this.lastTurn?.dataset;
     const isShown = shown?.turn === turn?.id && (shown?.state === turn?.state || (this.answering && this.current.turn === turn?.id));
     return document.hidden || isShown ? false : this.catchUp();
@@ -116,8 +117,9 @@ export class Conversation extends EventTarget {
     if (this.behind) return false;
     const since = this.lastTurn?.dataset.turn;
     const nodes = await this.#fetched(this.#turnsUrl(since));
-    this.behind ||= this.#mustStay() || this.lastTurn?.dataset.turn !== since;
-    const isNew = nodes !== null && !this.behind && this.#merge(nodes);
+    const isStale = this.#mustStay() || this.lastTurn?.dataset.turn !== since;
+    const isNew = nodes !== null && !isStale && this.#merge(nodes); // also if there is more to load: that may go on for long
+    this.behind ||= isStale;
     return (this.behind && (await this.catchUp())) || isNew;
   }
 

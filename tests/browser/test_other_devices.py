@@ -12,7 +12,7 @@ from gateway.services import session_end
 from gateway.sessions.keeping import session_change, session_discard, session_restore
 from tests.browser.conftest import NewVisitor, Visitor, owner_of, run_in_thread
 from tests.browser.conversations import conversation_make, long_conversation
-from tests.browser.page_actions import ask, expect_status, send
+from tests.browser.page_actions import ask, expect_status, hold_back, send
 from tests.browser.puppet_model import PuppetModel
 from tests.factories import key_make
 
@@ -106,6 +106,23 @@ def test_a_page_loads_nothing_again_after_its_own_turns(chat: Page, phone: Page,
     assert [url for url in loaded if "/fragments/turns/" in url] == []
 
 
+def test_a_page_that_hears_of_its_own_turn_before_that_has_begun_loads_nothing(
+    chat: Page, phone: Page, session: Session, puppet: PuppetModel
+) -> None:
+    loaded = hold_back(chat, "**/fragments/turns/**")
+    sending = hold_back(chat, "**/turns")
+    puppet.answer("Answer to three.")
+    send(chat, "three")
+    expect(said(chat)).to_have_text(["one", "two", "three"])
+    answer = sending[0].fetch()
+    expect(phone.get_by_text("Answer to three.")).to_be_visible()
+    run_in_thread(lambda: session_change(session, title="Black tea"))
+    expect(chat.get_by_role("heading", name="Black tea")).to_be_visible()  # it has heard of everything so far
+    sending[0].fulfill(response=answer)
+    expect_status(chat, "Answer complete")
+    assert loaded == []
+
+
 def test_an_answer_is_stopped_by_the_page_of_another_device(chat: Page, phone: Page, puppet: PuppetModel) -> None:
     send(phone, "three")
     puppet.say("Well, ")
@@ -142,6 +159,37 @@ def test_a_reader_who_scrolled_up_stays_there(alices: Visitor, visitor: NewVisit
     expect(chat.get_by_role("button", name="New text below")).to_be_visible()
     assert chat.evaluate("document.getElementById('log').scrollTop") == 300
     expect(said(chat).last).to_have_text("from the phone")
+
+
+def test_a_slow_page_shows_what_it_loaded_although_there_is_news_again(
+    chat: Page, phone: Page, session: Session, puppet: PuppetModel
+) -> None:
+    held_back = hold_back(chat, "**/fragments/turns/**")
+    puppet.answer("Answer to three.")
+    ask(phone, "three")
+    with chat.expect_response("**/fragments/sessions/**"):  # after the page has heard of everything so far
+        run_in_thread(lambda: session_change(session, title="Black tea"))
+    expect(chat.get_by_role("heading", name="Black tea")).to_be_visible()
+    assert len(held_back) == 1
+    held_back[0].continue_()
+    expect(said(chat)).to_have_text(["one", "two", "three"])
+
+
+def test_a_page_still_offers_earlier_turns_when_one_of_them_was_edited(
+    alices: Visitor, visitor: NewVisitor, puppet: PuppetModel
+) -> None:
+    session = long_conversation(owner_of("alice"), 30)
+    chat = alices.open(f"/c/{session.pk}/")
+    phone = visitor("alice").open(f"/c/{session.pk}/")
+    phone.get_by_role("button", name="earlier turns").click()
+    expect(phone.locator(".turn")).to_have_count(30)
+    puppet.answer("Fine.")
+    edit(phone, 4, "another question")
+    expect(said(chat)).to_have_text(["question 3", "another question"])
+    expect(chat.get_by_text("Fine.")).to_be_visible()
+    chat.get_by_role("button", name="Show 3 earlier turns").click()
+    expect(said(chat)).to_have_text([*(f"question {number}" for number in range(4)), "another question"])
+    assert chat.locator(".dayline h2").count() == 2
 
 
 def test_a_page_shows_the_version_that_another_device_chose(chat: Page, phone: Page, puppet: PuppetModel) -> None:

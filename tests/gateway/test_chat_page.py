@@ -340,6 +340,19 @@ def test_turns_since_a_hidden_one_begin_with_the_last_shown_turn_before_it(page:
     assert since(hidden[1]) == [str(shown.pk)]
 
 
+def test_turns_since_a_hidden_one_offer_the_turns_before_them(page: Client, alice: Owner) -> None:
+    session = session_make(alice)
+    one, two = (turn_make(session, text, number=number) for number, text in ((1, "one"), (2, "two")))
+    hidden = turn_make(session, "three", number=3, superseded=True)
+    shown = turn_make(session, "drei", number=3)
+    for run, follows in ((two, one), (hidden, two), (shown, two)):
+        Run.objects.filter(pk=run.pk).update(follows=follows.pk)
+    html = html_of(page, f"/fragments/turns/{session.pk}/?since={hidden.pk}")
+    assert re.findall(r'data-turn="([^"]+)"', html) == [str(two.pk), str(shown.pk)]
+    assert "Show 1 earlier turn<" in html
+    assert "data-earlier" not in html_of(page, f"/fragments/turns/{session.pk}/?since={shown.pk}")
+
+
 def test_reasoning_tools_and_details_are_shown_under_the_answer(page: Client, alice: Owner) -> None:
     configuration_save("prices", {"m": {"input": 10, "output": 20}})
     session = session_make(alice)
