@@ -1,4 +1,5 @@
-"""Deletes what is older than the operator keeps: sessions that nobody uses any more, and details of runs."""
+"""Deletes what is older than the operator keeps: sessions that nobody uses any more, and details of runs
+(docs/decisions/0063)."""
 
 from datetime import datetime, timedelta
 

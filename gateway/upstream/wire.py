@@ -18,28 +18,18 @@ from gateway.demo.transport import DemoTransport
 from gateway.errors import RequestRefused, UpstreamUnreachable
 from gateway.upstream.adapted import AdaptedRequest
 from gateway.upstream.answer import (
-    CUT_OFF,
-    DONE,
-    NO_CHOICE,
     Chunk,
-    EventReader,
     JSONDocument,
-    LineSplitter,
-    choices_of,
     chunk_of_completion,
-    has_content,
-    is_finished,
     max_body_bytes,
     normalised,
-    with_deltas,
 )
 from gateway.upstream.cache import UpstreamCache, upstream_cache
 from gateway.upstream.client import UpstreamClient
-from gateway.upstream.collected import CompletionBuilder
-from gateway.upstream.error_body import MAX_ERROR_BYTES
 from gateway.upstream.faults import NO_KEY, WIRE_ERRORS, connection_error, refusal_error, refuses_to_stream
 from gateway.upstream.in_process import IN_PROCESS, EmbeddingTransport
-from gateway.upstream.request import CHAT, Deadlines, ModelRequest
+from gateway.upstream.reading import beginning, chunks_of, collected, document_of, is_compressed, is_stream
+from gateway.upstream.request import CHAT, ModelRequest
 from gateway.upstream_options import UPSTREAM_NAME
 from memories.errors import DomainError, InvalidRequest
 from memories.limits import VECTOR_BYTES
@@ -50,7 +40,6 @@ COMPRESSED = (
 # Servers commonly drop an idle connection after 5 s; we must close it first.
 _KEEP_ALIVE = httpx2.Limits(max_connections=1000, max_keepalive_connections=100, keepalive_expiry=4.0)
 T = TypeVar("T")
-Parse = Callable[[JSONDocument, httpx2.Request], T]
 
 
 class OpenAIModel:
@@ -66,7 +55,7 @@ class OpenAIModel:
         started = False
         while True:
             try:
-                async with self._opened(adapted) as response, aclosing(_chunks(response, adapted)) as chunks:
+                async with self._opened(adapted) as response, aclosing(chunks_of(response, adapted)) as chunks:
                     async for chunk in chunks:
                         started = True
                         if adapted.deadlines.begun:
@@ -90,7 +79,7 @@ class OpenAIModel:
 
         async def ask() -> bytes:
             async with self._opened(adapted) as response:
-                return await _document(response, adapted, JSONDocument.embeddings, VECTOR_BYTES)
+                return await document_of(response, adapted, JSONDocument.embeddings, VECTOR_BYTES)
 
         return await _retried(adapted, ask)
 
@@ -105,9 +94,9 @@ class OpenAIModel:
     async def _completion(self, adapted: AdaptedRequest) -> dict[str, Any]:
         async def ask() -> dict[str, Any]:
             async with self._opened(adapted) as response:
-                if adapted.streams or (adapted.request.path == CHAT and _is_stream(response)):
-                    return await _collected(response, adapted)
-                return await _document(response, adapted, JSONDocument.completion, max_body_bytes())
+                if adapted.streams or (adapted.request.path == CHAT and is_stream(response)):
+                    return await collected(response, adapted)
+                return await document_of(response, adapted, JSONDocument.completion, max_body_bytes())
 
         return normalised(await _retried(adapted, ask), single_choice=adapted.request.single_choice)
 
@@ -135,10 +124,10 @@ class OpenAIModel:
                 with adapted.request.span.current():
                     response = await sending
                     if not response.is_success:
-                        refusal = await _beginning(response)
+                        refusal = await beginning(response)
             if not response.is_success:
                 raise refusal_error(response, refusal)
-            if _is_compressed(response):
+            if is_compressed(response):
                 raise UpstreamUnreachable(COMPRESSED)
             yield response
         except TimeoutError:
@@ -168,111 +157,6 @@ async def _retried(adapted: AdaptedRequest, ask: Callable[[], Awaitable[T]]) -> 
         else:
             adapted.accepted()
             return answer
-
-
-def _is_compressed(response: httpx2.Response) -> bool:
-    codings = response.headers.get("content-encoding", "").lower()
-    return any(name in codings for name in ("gzip", "deflate", "br", "zstd"))
-
-
-def _is_stream(response: httpx2.Response) -> bool:
-    """Return True for a stream, which some servers send although they were not asked to (mini-sglang, Unsloth)."""
-    return response.headers.get("content-type", "").lower().startswith("text/event-stream")
-
-
-async def _beginning(response: httpx2.Response) -> bytes:
-    """Return the beginning of a body that describes an error; nothing of a compressed one."""
-    body = bytearray()
-    if _is_compressed(response):
-        return b""
-    async with aclosing(response.aiter_bytes()) as pieces:
-        async for data in pieces:
-            body += data
-            if len(body) >= MAX_ERROR_BYTES:
-                break
-    return bytes(body[:MAX_ERROR_BYTES])
-
-
-async def _pieces(response: httpx2.Response, deadlines: Deadlines) -> AsyncGenerator[bytes]:
-    """Yield the bytes of a body as they arrive, and a newline after them, since some servers omit the last one. After
-    the end of the answer a fault or an incomplete line just ends the body. Raises UpstreamSilent, UpstreamTimeout."""
-    body = response.aiter_bytes()
-    while True:
-        try:
-            async with asyncio.timeout_at(deadlines.next()):
-                data = await anext(body, None)
-            if deadlines.over:  # a body that always has data ready never times out
-                raise TimeoutError
-        except (TimeoutError, *WIRE_ERRORS) as error:
-            if deadlines.finished:
-                return
-            if isinstance(error, TimeoutError):
-                raise deadlines.fault() from None
-            raise
-        if data is None:
-            deadlines.ended = True
-            yield b"\n"
-            return
-        yield data
-
-
-def _chunk_of(line: bytes, events: EventReader, deadlines: Deadlines) -> Chunk | None:
-    try:
-        return events.chunk_of(line)
-    except ValueError:
-        if deadlines.ended and deadlines.finished:
-            return None
-        if deadlines.ended:  # the last line is not complete
-            raise UpstreamUnreachable(CUT_OFF) from None
-        raise
-
-
-async def _document(response: httpx2.Response, adapted: AdaptedRequest, parse: Parse[T], max_bytes: int) -> T:
-    document = JSONDocument(max_bytes)
-    async with aclosing(_pieces(response, adapted.deadlines)) as pieces:
-        async for data in pieces:
-            adapted.deadlines.begun = True
-            document.feed(data)
-    return parse(document, response.request)
-
-
-async def _collected(response: httpx2.Response, adapted: AdaptedRequest) -> dict[str, Any]:
-    builder = CompletionBuilder()
-    async with aclosing(_chunks(response, adapted)) as chunks:
-        async for chunk in chunks:
-            builder.add(chunk)
-    return builder.completion()
-
-
-async def _chunks(response: httpx2.Response, adapted: AdaptedRequest) -> AsyncGenerator[Chunk]:
-    """Yield the chunks of a streamed answer. Some servers send one JSON document instead, which becomes a single chunk.
-    Raises DomainErrors, ValueError."""
-    deadlines, single_choice = adapted.deadlines, adapted.request.single_choice
-    lines, events = LineSplitter(), EventReader(response.request, single_choice=single_choice)
-    document, answered = JSONDocument(max_body_bytes()), False
-    async with aclosing(_pieces(response, deadlines)) as pieces:
-        async for data in pieces:
-            for line in lines.feed(data):
-                chunk = _chunk_of(line, events, deadlines)
-                if chunk is None:
-                    document.feed_line(line)
-                    continue
-                if chunk is DONE:
-                    if answered:
-                        return
-                    if not document.begun:
-                        raise UpstreamUnreachable(NO_CHOICE)
-                    continue  # 9router ends a document like a stream
-                chunk = with_deltas(chunk, begun=deadlines.begun)
-                answered = answered or bool(choices_of(chunk))
-                if has_content(chunk):
-                    deadlines.begun, deadlines.finished = True, is_finished(chunk)
-                yield chunk
-    if deadlines.finished:
-        return
-    if not document.begun:
-        raise UpstreamUnreachable(CUT_OFF)
-    yield normalised(chunk_of_completion(document.completion(response.request)), single_choice=single_choice)
 
 
 def is_demo() -> bool:

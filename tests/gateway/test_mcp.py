@@ -38,7 +38,7 @@ async def test_a_large_body_is_parsed_in_a_thread(alice_api: Api, monkeypatch: p
     in_thread_calls: list[str] = []
 
     async def in_a_thread(function: Any, *arguments: Any) -> Any:
-        in_thread_calls.append(function.__name__)
+        in_thread_calls.append(getattr(function, "func", function).__name__)
         return function(*arguments)
 
     monkeypatch.setattr(openai_body, "in_read_thread", in_a_thread)
