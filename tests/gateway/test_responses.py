@@ -238,7 +238,8 @@ async def test_a_command_after_an_older_response_adds_no_other_messages(
     look = {"role": "user", "content": [image, {"type": "input_text", "text": "Look"}]}
     beside: Any = [look, {"role": "user", "content": "/memory view"}]
     await create(sdk, beside, second)
-    stored = await in_thread(lambda: list(Message.objects.filter(kind="history").values_list("role", "text")))
+    history = Message.objects.filter(kind="history").order_by("seq")
+    stored = await in_thread(lambda: list(history.values_list("role", "text")))
     assert stored == [("user", "U1"), ("assistant", "A1"), ("user", "U2"), ("assistant", "A2")]
 
 
