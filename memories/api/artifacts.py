@@ -73,6 +73,6 @@ async def artifact_write(
 def _put(caller: Caller, name: str, path: str, content: str, versions: frozenset[int] | None) -> dict[str, Any]:
     caller.limits.require_books([name])
     book = book_get_or_create(caller.owner_id, name)
-    present = live_artifacts(caller.owner_id, book.pk).filter(path=path).values_list("version", flat=True).first()
-    version = expected_version(versions, present or 0)
+    stored = live_artifacts(caller.owner_id, book.pk).filter(path=path).values_list("version", flat=True)
+    version = expected_version(versions, stored.first() or 0) if versions else None
     return artifact_json(artifact_put(book, path, content, edit_source(caller), version=version))
